@@ -36,7 +36,7 @@ NODES, PODS = 5_000, 20_000
 SIZES = {"at rest": (0, 0), f"with {NODES:,} nodes and {PODS:,} pods": (NODES, PODS)}
 SERVERS = ("webhook", "extender")
 """The programs that show a certificate, and have a port of their own for their health."""
-PROGRAMS = (*SERVERS, "coordinator", "wrapper")
+PROGRAMS = (*SERVERS, "coordinator", "wrapper", "certs")
 _READY_SECONDS = 180.0
 _QUIET_SECONDS = 60.0
 _QUIET_SHARE = 0.02
@@ -89,7 +89,7 @@ def _cost(cluster: Cluster, program: str, number: int, tls: Path) -> Cost:
     began = time.monotonic()
     process = cluster.spawn(
         f"{program}-{number}",
-        [sys.executable, "-m", program],
+        [sys.executable, "-m", program, *_arguments(cluster, program, health)],
         {"PYTHONPATH": str(ROOT), **_settings(cluster, program, health, tls)},
     )
     try:
@@ -99,6 +99,15 @@ def _cost(cluster: Cluster, program: str, number: int, tls: Path) -> Cost:
         return Cost(seconds, cpu, rss_bytes(process.pid) / 1e6, peak_rss_bytes(process.pid) / 1e6)
     finally:
         process.kill()
+
+
+def _arguments(cluster: Cluster, program: str, health: int) -> list[str]:
+    """What muster-certs is told, which has no settings; the others are told nothing."""
+    if program != "certs":
+        return []
+    told = ["--kubeconfig", str(cluster.kubeconfig), "--health-address", "127.0.0.1"]
+    # The extender's: it needs no configuration of a webhook in the cluster.
+    return ["secret", "--every", "10", "--health-port", str(health), *told]
 
 
 def _settings(cluster: Cluster, program: str, health: int, tls: Path) -> dict[str, str]:

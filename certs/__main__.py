@@ -199,8 +199,9 @@ def _run(kubeconfig: str | None, place: Place, kind: Kind, staying: Staying | No
 async def _once(keeper: Keeper) -> None:
     look = await keeper.look()
     click.echo("\n".join(look.said))
-    if look.fault:
-        raise CertsError(look.fault)
+    faults = ((look.fault,) if look.fault else ()) + keeper.refused
+    if faults:
+        raise CertsError("; ".join(faults))
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:

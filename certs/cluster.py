@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,9 +18,9 @@ import msgspec
 
 from certs.chain import CertificateError, certificates_in
 from certs.held import OWNER, OWNER_LABEL, Held, data_of, files_of, notes_of, read_held
-from certs.rolling import Bundle
+from certs.rolling import NOTHING, Bundle, Withheld
 from kube.api.client import Client, Resource
-from kube.api.errors import Forbidden, NotFound
+from kube.api.errors import Forbidden, KubeError, NotFound
 
 SECRETS = Resource(group="", version="v1", plural="secrets", namespaced=True)
 REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
@@ -100,11 +100,28 @@ class Seen:
     calling: tuple[Calling, ...] = ()
     faults: tuple[str, ...] = ()
     """What keeps a configuration from being filled."""
+    unread: tuple[str, ...] = ()
+    """Configurations that could not be read, and why."""
+    resting: Mapping[str, str] = field(default_factory=dict)
+    """What was refused and is not to be written now: why, by path."""
 
     @property
     def bundles(self) -> tuple[Bundle, ...]:
         """What each webhook trusts."""
         return tuple(each.bundle for each in self.calling)
+
+    @property
+    def writable(self) -> tuple[Calling, ...]:
+        """The webhooks that may be written now."""
+        return tuple(each for each in self.calling if each.path not in self.resting)
+
+    @property
+    def withheld(self) -> Withheld:
+        """What cannot be given anything now."""
+        if not self.unread and not self.resting:
+            return NOTHING
+        bundles = [each.bundle for each in self.calling if each.path in self.resting]
+        return Withheld(tuple(bundles), unread=bool(self.unread))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,27 +146,36 @@ class Cluster:
     def __init__(self, client: Client, place: Place) -> None:
         self._client = client
         self.place = place
-        self._path = SECRETS.path(place.namespace, place.secret)
+        self.path = SECRETS.path(place.namespace, place.secret)
+        """Of the Secret."""
 
     async def see(self) -> Seen:
-        """Read all of it, the Secret last."""
-        calling: list[Calling] = []
-        faults: list[str] = []
-        for resource, name in self.place.configurations:
-            try:
-                calling += await self._calling(resource.path(name=name))
-            except _Unusable as error:
-                faults.append(str(error))
+        """Read all of it, the Secret last; a configuration that cannot be read is told of."""
+        seen = await self._configurations()
         secret = await self._secret()
         if secret is None:
-            return Seen(None, "", tuple(calling), tuple(faults))
+            return seen
         meta = secret.metadata
         held = read_held(secret.data, meta.labels or {}, meta.annotations or {})
-        return Seen(held, meta.resource_version, tuple(calling), tuple(faults))
+        return replace(seen, held=held, version=meta.resource_version)
+
+    async def _configurations(self) -> Seen:
+        calling: list[Calling] = []
+        faults: list[str] = []
+        unread: list[str] = []
+        for resource, name in self.place.configurations:
+            path = resource.path(name=name)
+            try:
+                calling += await self._calling(path)
+            except _Unusable as error:
+                faults.append(str(error))
+            except KubeError as error:
+                unread.append(f"{path}: {error}")
+        return Seen(None, "", tuple(calling), tuple(faults), tuple(unread))
 
     async def _secret(self) -> _Secret | None:
         try:
-            return await self._client.get(self._path, as_=_Secret)
+            return await self._client.get(self.path, as_=_Secret)
         except NotFound as error:
             _expect_about_the_object(error)
             return None
@@ -190,21 +216,21 @@ class Cluster:
     async def write(self, held: Held, version: str) -> None:
         """Change the Secret; Conflict where it is not of this version any more."""
         metadata = {"resourceVersion": version, "annotations": notes_of(held)}
-        await self._client.merge_patch(self._path, {"metadata": metadata, "data": data_of(held)})
+        await self._client.merge_patch(self.path, {"metadata": metadata, "data": data_of(held)})
 
     async def inject(
-        self, calling: Iterable[Calling], trusting: Callable[[Bundle], Bundle]
+        self, calling: Sequence[Calling], trusting: Callable[[Bundle], Bundle]
     ) -> list[str]:
-        """Fill caBundle where it is not as it should be; returns the webhooks that changed.
+        """Fill caBundle in one configuration where it is not as it should be.
 
-        Invalid where a configuration is not of the version that was read any more.
+        Takes webhooks of this configuration, and returns the names of those that changed. Invalid
+        where the configuration is not of the version that was read any more.
         """
         changed = [each for each in calling if {*each.bundle} != {*trusting(each.bundle)}]
-        for path in dict.fromkeys(each.path for each in changed):
-            there = [each for each in changed if each.path == path]
-            version = {"op": "test", "path": "/metadata/resourceVersion", "value": there[0].version}
-            steps = [_filled(each, trusting(each.bundle)) for each in there]
-            await self._client.json_patch(path, [version, *steps])
+        if changed:
+            test = {"op": "test", "path": "/metadata/resourceVersion", "value": changed[0].version}
+            steps = [_filled(each, trusting(each.bundle)) for each in changed]
+            await self._client.json_patch(changed[0].path, [test, *steps])
         return [each.name for each in changed]
 
     async def clock(self) -> datetime | None:

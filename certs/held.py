@@ -20,6 +20,7 @@ from certs.files import (
     CLIENT_KEY_FILE,
     KEY_FILE,
 )
+from kube.objects.names import CERT_MANAGERS
 
 AUTHORITY_KEY_FILE = "ca.key"
 NEXT_CERTIFICATE_FILE = "next.crt"
@@ -27,7 +28,8 @@ NEXT_KEY_FILE = "next.key"
 
 OWNER_LABEL = "app.kubernetes.io/part-of"
 OWNER = "muster"
-"""A Secret without this label was made by others, and is theirs to change."""
+"""A Secret without this label was made by others, and is theirs to change; so is one that
+cert-manager writes, whatever its labels."""
 
 TRUSTED_SINCE = "certs.muster.dev/trusted-since"
 SERVED_SINCE = "certs.muster.dev/served-since"
@@ -50,8 +52,15 @@ class Held:
     served_since: datetime | None = None
     """Since when `served` has been in the Secret."""
     ours: bool = True
+    writer: str = ""
+    """Who else writes the Secret, where that is known; then it is not ours."""
     faults: tuple[str, ...] = ()
     """What is there and cannot be used."""
+
+    @property
+    def theirs(self) -> str:
+        """Whose Secret it is, where it is not ours: half a sentence."""
+        return f"written by {self.writer}" if self.writer else "not made by muster-certs"
 
     @property
     def anchor(self) -> bytes | None:
@@ -72,6 +81,9 @@ def read_held(
 ) -> Held:
     """Read the fields of a Secret as the API server gives them."""
     reader = _Reader(data or {})
+    certificate = annotations.get(CERT_MANAGERS)
+    # cert-manager takes over a Secret of ours with the labels that it has.
+    is_ours = labels.get(OWNER_LABEL) == OWNER and certificate is None
     return Held(
         reader.authorities(),
         reader.pair(CERTIFICATE_FILE, KEY_FILE),
@@ -80,7 +92,8 @@ def read_held(
         reader.pair(CLIENT_CERTIFICATE_FILE, CLIENT_KEY_FILE),
         _moment(annotations.get(TRUSTED_SINCE)),
         _moment(annotations.get(SERVED_SINCE)),
-        labels.get(OWNER_LABEL) == OWNER,
+        is_ours,
+        "" if certificate is None else f"cert-manager (Certificate {certificate})",
         tuple(reader.faults),
     )
 

@@ -36,6 +36,11 @@ class Metrics:
             "Looks that ended in a fault; it is tried again after 5 s",
             registry=registry,
         )
+        self.refused = Gauge(
+            "muster_certs_refused_configurations",
+            "Configurations of webhooks that could not be read or written",
+            registry=registry,
+        )
         self.looked = self._moment("looked", "When a look last ended without a fault")
         self.next_step = self._moment("next_step", "When the next step is due")
         self.restart_by = self._moment(
@@ -64,8 +69,16 @@ class Metrics:
         """Count a step that was taken."""
         self.steps.labels(step.value).inc()
 
-    def tell(self, look: Look, authority: str, restart_by: datetime | None, now: datetime) -> None:
-        """Set what a look found."""
+    def tell(
+        self,
+        look: Look,
+        authority: str,
+        restart_by: datetime | None,
+        now: datetime,
+        *,
+        well: bool,
+    ) -> None:
+        """Set what a look found; it was without a fault where all is well."""
         until, held = look.plan.until, look.seen.held
         self.next_step.labels(self._secret).set(0 if until is None else until.timestamp())
         self.restart_by.labels(self._secret).set(
@@ -74,9 +87,7 @@ class Metrics:
         if held is not None:
             self._tell_ends(held)
             self.foreign.set(sum(foreign(each, held, authority) for each in look.seen.bundles))
-        if look.fault:
-            self.failures.inc()
-        else:
+        if well:
             self.looked.labels(self._secret).set(now.timestamp())
 
     def _tell_ends(self, held: Held) -> None:

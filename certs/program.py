@@ -69,6 +69,7 @@ class Replica:
         self._staying = staying
         self._now = now
         self._said = ""
+        self._faults: tuple[str, ...] = ()
         self._leads = False
         self._well_until = 0.0
         self.metrics = Metrics(cluster.place.secret)
@@ -126,17 +127,25 @@ class Replica:
         try:
             look = await keeper.look()
         except FAULTS as error:
-            self.metrics.failures.inc()
-            return self._failed(str(error))
+            return self._failed((str(error), *self._refused(keeper)))
         held = look.seen.held
         restart_by = None if held is None else self._kind.restart_by(held)
-        self.metrics.tell(look, self._kind.authority, restart_by, self._now())
-        return self._failed(look.fault) if look.fault else self._done(look, restart_by)
+        faults = ((look.fault,) if look.fault else ()) + self._refused(keeper)
+        self.metrics.tell(look, self._kind.authority, restart_by, self._now(), well=not faults)
+        pause = self._done(look, restart_by)
+        return self._failed(faults) if faults else pause
 
-    def _failed(self, fault: str) -> float:
+    def _refused(self, keeper: Keeper) -> tuple[str, ...]:
+        """Return what each configuration that was refused says."""
+        self.metrics.refused.set(len(keeper.refused))
+        return keeper.refused
+
+    def _failed(self, faults: tuple[str, ...]) -> float:
+        self.metrics.failures.inc()
         self._well_until = 0.0
-        if self._is_new(fault):
-            log.error("certificates cannot be kept", reason=fault)
+        if faults != self._faults:
+            log.error("certificates cannot be kept", reason="; ".join(faults))
+        self._faults = faults
         return min(RETRY, self._staying.every)
 
     def _done(self, look: Look, restart_by: datetime | None) -> float:

@@ -38,8 +38,26 @@ authority is gone, and all that it vouches for is the certificate before."""
 MOST_AUTHORITIES = 4
 """Old, new, and two more: a roll-over that is begun again and again must not fill the bundle."""
 
+LAST = timedelta(days=1)
+"""So long before its end a certificate is replaced although a configuration that cannot be written
+lacks the new authority. What that one asks for would fail a day later in any case; until then there
+are 29 days in which it may be put right, and the others are never without."""
+
 Bundle = tuple[bytes, ...]
 """What a webhook of a configuration trusts, each a PEM certificate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Configurations that cannot be written now."""
+
+    bundles: tuple[Bundle, ...] = ()
+    """What their webhooks trust, as far as it could be read."""
+    unread: bool = False
+    """Whether there are some of which nothing is known."""
+
+
+NOTHING = Withheld()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +73,27 @@ class Wanted:
 # ---- what is next
 
 
-def next_step(held: Held | None, bundles: Sequence[Bundle], wanted: Wanted, now: datetime) -> Plan:
-    """Return what is to be done, given the Secret and what each webhook trusts."""
+def next_step(
+    held: Held | None,
+    bundles: Sequence[Bundle],
+    wanted: Wanted,
+    now: datetime,
+    withheld: Withheld = NOTHING,
+) -> Plan:
+    """Return what is to be done, given the Secret and what each webhook trusts.
+
+    `bundles` are those that can be written; what is withheld holds up a switch, and nothing else.
+    """
     if held is None:
         return Plan(Step.CREATE, "there is no Secret")
     if not held.ours:
         return _of_others(held, bundles)
     fault = served_fault(held, now)
     if fault:
-        step = Step.REPLACE if _lost_anchor(held, bundles) is None else Step.RECOVER
-        return Plan(step, fault)
+        lost = _lost_anchor(held, (*bundles, *withheld.bundles))
+        return Plan(Step.REPLACE if lost is None else Step.RECOVER, fault)
     if _is_under_way(held):
-        return _under_way(held, bundles, wanted, now)
+        return _under_way(held, bundles, wanted, now, withheld)
     due = _due(held, wanted, now)
     return Plan(Step.ANNOUNCE, due) if due else _settled(held, bundles, wanted, now)
 
@@ -97,13 +124,31 @@ def _is_under_way(held: Held) -> bool:
     return held.following is not None or any(each.startswith("next.") for each in held.faults)
 
 
-def _under_way(held: Held, bundles: Sequence[Bundle], wanted: Wanted, now: datetime) -> Plan:
+def _under_way(
+    held: Held, bundles: Sequence[Bundle], wanted: Wanted, now: datetime, withheld: Withheld
+) -> Plan:
     """Go on with a roll-over: all trust the new authority, they have had time, it is served."""
     if not _can_follow(held, wanted, now):
         return Plan(Step.ANNOUNCE, "what was to be served next is of no use any more")
     if _stale(held, bundles, wanted):
         doubted = held.trusted_since is not None
         return Plan(Step.DOUBT if doubted else Step.INJECT, "caBundle lacks the new authority")
+    last = _last_moment(held)
+    if now < last and (withheld.unread or _stale(held, withheld.bundles, wanted)):
+        why = "until a configuration that cannot be written has the new authority"
+        return Plan(Step.WAIT, why, last)
+    return _trusted(held, now)
+
+
+def _last_moment(held: Held) -> datetime:
+    """Return until when a switch may wait for configurations that cannot be written."""
+    assert held.served is not None
+    assert held.anchor is not None
+    return min(expires_at(held.served.certificate), expires_at(held.anchor)) - LAST
+
+
+def _trusted(held: Held, now: datetime) -> Plan:
+    """Switch once API servers have had time."""
     since = held.trusted_since
     if since is None or since > now:
         return Plan(Step.TRUST, "every caBundle has the new authority")
@@ -138,11 +183,11 @@ def _of_others(held: Held, bundles: Sequence[Bundle]) -> Plan:
     """Make the authority of another's Secret known, and touch nothing else."""
     if held.served is None or held.anchor is None:
         fault = "; ".join(held.faults) or "ca.crt did not sign tls.crt, or is missing"
-        return Plan(Step.BLOCKED, f"not made by muster-certs, and of no use: {fault}")
+        return Plan(Step.BLOCKED, f"{held.theirs}, and of no use: {fault}")
     if any({*bundle} != {*trusting(bundle, held, None)} for bundle in bundles):
         return Plan(Step.INJECT, "caBundle lacks the authority of the Secret")
     end = expires_at(held.served.certificate)
-    return Plan(Step.WAIT, "not made by muster-certs: whoever made it renews it", end)
+    return Plan(Step.WAIT, f"{held.theirs}: who made it renews it", end)
 
 
 # ---- what callers trust

@@ -163,11 +163,11 @@ def _next_time(held: Held, signer: Pair, now: datetime) -> datetime:
 def _of_others(held: Held, now: datetime) -> Plan:
     if held.served is None:
         fault = "; ".join(held.faults) or "tls.crt is missing"
-        return Plan(Step.BLOCKED, f"not made by muster-certs, and of no use: {fault}")
+        return Plan(Step.BLOCKED, f"{held.theirs}, and of no use: {fault}")
     end = expires_at(held.served.certificate)
     if now >= end:
-        return Plan(Step.BLOCKED, f"not made by muster-certs, and expired on {end:%Y-%m-%d}")
-    return Plan(Step.WAIT, "not made by muster-certs: whoever made it renews it", end)
+        return Plan(Step.BLOCKED, f"{held.theirs}, and expired on {end:%Y-%m-%d}")
+    return Plan(Step.WAIT, f"{held.theirs}: who made it renews it", end)
 
 
 # ---- what a step changes

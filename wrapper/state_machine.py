@@ -236,8 +236,9 @@ class WrapperState:
             self._wake(view.key, rest.until)
         if look.wrapper.metadata.deletion_timestamp or not is_known(look.wrapper.status.phase):
             return
-        after = status.told(look)
-        if after == look.wrapper.status:
+        known = view.status_told
+        after = status.told(replace(look, wrapper=replace(look.wrapper, status=known)))
+        if after == known:
             return
         at = self._informed_next(view, after)
         if at > look.moment.now:
@@ -255,7 +256,8 @@ class WrapperState:
         is_new = view.wrapper.status.phase == Phase.NEW and not view.wrapper.contents.is_mcad
         if is_new and not after.reason:
             return (view.first_looked or 0.0) + status.NEW_FOR
-        is_first = bool(after.reason) and not view.wrapper.status.reason
+        was_told = view.wrapper.status.reason or (view.asked is not None and view.asked.reason)
+        is_first = bool(after.reason) and not was_told
         if view.informed_at is None or is_first:
             return 0.0
         return view.informed_at + status.informing_spaced(
@@ -265,7 +267,7 @@ class WrapperState:
     def _written(self, view: View, look: Look, after: AppWrapperStatus) -> Action:
         self._tickets += 1
         view.ticket = self._tickets
-        view.informed_at = look.moment.now
+        view.informed_at, view.asked = look.moment.now, after
         return WriteStatus(view.key, view.ticket, view.wrapper, after, informs=True)
 
     def _wake(self, key: WrapperKey, at: float) -> None:
@@ -280,9 +282,11 @@ def _took(view: View, result: Result, now: float) -> None:
     match result:
         case Written(wrapper):
             view.write_pause.end()
+            view.answered = wrapper.status
             view.read(wrapper)
         case NotWritten(_, wrapper):
             view.write_pause.lengthen(now)
+            view.asked = None
             if wrapper is not None:
                 view.read(wrapper)
         case Created():
@@ -298,11 +302,12 @@ def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
     key, ticket, wrapper = view.key, view.ticket, view.wrapper
     match step:
         case Become(phase=phase):
-            after, starts = status.entered(look, step), phase is Phase.RESUMING
-            yield WriteStatus(key, ticket, wrapper, after, starts)
+            view.asked, starts = status.entered(look, step), phase is Phase.RESUMING
+            yield WriteStatus(key, ticket, wrapper, view.asked, starts)
             yield from _events(view, step)
         case Record():
-            yield WriteStatus(key, ticket, wrapper, status.noted(look, step))
+            view.asked = status.noted(look, step)
+            yield WriteStatus(key, ticket, wrapper, view.asked)
         case Create(items):
             yield CreateItems(key, ticket, wrapper, items)
         case Delete(items, pods):
@@ -313,7 +318,8 @@ def _actions(view: View, look: Look, step: Step) -> Iterator[Action]:
             completed = view.completed + Counter(look.pods.completed)
             yield ReadItems(key, ticket, wrapper, left, completed)
         case Remember():
-            yield WriteStatus(key, ticket, wrapper, status.remembered(look, step))
+            view.asked = status.remembered(look, step)
+            yield WriteStatus(key, ticket, wrapper, view.asked)
 
 
 def _events(view: View, step: Become) -> Iterator[Action]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kube.objects.app_wrapper import PendingPod
+from kube.objects.app_wrapper import AppWrapperStatus, PendingPod
 from kube.wrapped.completion import Completion
 from kube.wrapped.told import Totals
 from wrapper.contents import Reference
@@ -118,7 +118,8 @@ class View:
     `ticket` is that of the action under way, 0 where there is none. `first_looked` is when it
     was first looked at, `informed_at` when its user was last informed, `told` the last Event. A
     write that failed is tried again after `write_pause`. `completed` counts by pod set the pods
-    that succeeded since the start and are gone.
+    that succeeded since the start and are gone. `asked` is the status that was written last, and
+    `answered` what the API server made of it: less, where a definition of others lacks our fields.
     """
 
     wrapper: Wrapper
@@ -128,12 +129,20 @@ class View:
     informed_at: float | None = None
     first_looked: float | None = None
     told: tuple[str, str] = ("", "")
+    asked: AppWrapperStatus | None = None
+    answered: AppWrapperStatus | None = None
     completed: Counter[str] = field(default_factory=Counter)
 
     @property
     def key(self) -> WrapperKey:
         """Where the AppWrapper is."""
         return self.wrapper.key
+
+    @property
+    def status_told(self) -> AppWrapperStatus:
+        """The status with all that was written, while it is what the API server made of that."""
+        status = self.wrapper.status
+        return self.asked if self.asked is not None and status == self.answered else status
 
     def see(self, wrapper: Wrapper) -> None:
         """Take in what a watch told, unless it is older than what is known."""

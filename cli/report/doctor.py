@@ -22,7 +22,7 @@ from cli.report.snapshot import Unread
 from kube.objects.base import Slim
 from kube.objects.crds import written
 from kube.objects.definition import Definition, lacks, served_schema, some
-from kube.objects.names import LEASE_NAME, PART_OF, STOPPED
+from kube.objects.names import CERT_MANAGERS, LEASE_NAME, PART_OF, STOPPED
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -188,9 +188,14 @@ def _needed(seen: Examined) -> Iterator[str]:
 def _of_others(seen: Examined) -> bool:
     """Tell whether others, such as cert-manager, make the webhook's certificate."""
     found, asks = _named(seen.secrets, TLS_SECRET), _named(seen.configurations, WEBHOOKS)
-    if isinstance(found, TlsSecret) and PART_OF not in found.metadata.labels:
+    if isinstance(found, TlsSecret) and (PART_OF not in found.metadata.labels or _writer(found)):
         return True
     return isinstance(asks, WebhookConfiguration) and CERT_MANAGER in asks.metadata.annotations
+
+
+def _writer(secret: TlsSecret) -> str:
+    """Name the Certificate of cert-manager that a Secret is written for, whatever its labels."""
+    return secret.metadata.annotations.get(CERT_MANAGERS, "")
 
 
 def _is_gated_by_policy(seen: Examined) -> bool:
@@ -347,12 +352,12 @@ def check_certificate(seen: Examined) -> Iterator[Finding]:
         yield _fail(check, f"there is no Secret {TLS_SECRET}", f"see the log of {CERTS}")
     elif not isinstance(found, Unread):
         # A chain lasts as long as the link that ends first.
-        yield _lasting(check, found.data.get("tls.crt", ""), min, seen)
+        yield _of_secret(check, found, seen)
     else:
         yield from _authority(seen)
     extender = _named(seen.secrets, EXTENDER_SECRET)
     if isinstance(extender, TlsSecret):
-        yield _lasting("extender certificate", extender.data.get("tls.crt", ""), min, seen)
+        yield _of_secret("extender certificate", extender, seen)
         yield from _restart(extender)
 
 
@@ -365,6 +370,19 @@ def _authority(seen: Examined) -> Iterator[Finding]:
         for each in found.webhooks[:1]:
             # Of a bundle the last one counts: the others are of before.
             yield _lasting("certificate authority", each.client_config.ca_bundle, max, seen)
+
+
+def _of_secret(check: str, secret: TlsSecret, seen: Examined) -> Finding:
+    """Judge the certificate of a Secret, and say who writes it where that is not Muster."""
+    found = _lasting(check, secret.data.get("tls.crt", ""), min, seen)
+    writer = _writer(secret)
+    if not writer:
+        return found
+    said = (
+        f"{found.message}; cert-manager writes it (Certificate {writer}): {CERTS} leaves it alone"
+    )
+    remedy = found.remedy and f"kubectl -n {seen.namespace} describe certificate {writer}"
+    return Finding(check, found.state, said, remedy)
 
 
 def _lasting(

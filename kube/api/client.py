@@ -421,12 +421,11 @@ class Client:
         credentials: Credentials,
         silence: float | None,
     ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        authorization = credentials.authorization
         return self._session.request(
             method,
             url,
             data=body,
-            headers={**headers, **({"Authorization": authorization} if authorization else {})},
+            headers=[*headers.items(), *credentials.headers],
             ssl=credentials.ssl_context or True,
             server_hostname=credentials.server_name,
             proxy=credentials.proxy,

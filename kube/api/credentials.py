@@ -14,17 +14,20 @@ Invariant: a renewal that fails never takes away credentials that may still work
 
 import asyncio
 import contextlib
+import logging
 import os
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import structlog
 
 from kube.api.errors import NoAccess
+from kube.api.kubeconfig_entries import Headers, acts_as, chosen_context, chosen_user
 from kube.api.plain_kubeconfig import Plain, read_plain
 
 log = structlog.get_logger(__name__)
@@ -59,6 +62,7 @@ class Login:
     tls: TlsFiles = TlsFiles()
     server_name: str | None = None
     proxy: str | None = None
+    acts_as: Headers = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,14 @@ class Credentials:
     ssl_context: ssl.SSLContext | None = None
     server_name: str | None = None
     proxy: str | None = None
+    acts_as: Headers = ()
+    """The headers of an impersonation."""
+
+    @property
+    def headers(self) -> Headers:
+        """Return what a request says of who asks."""
+        authorization = (("Authorization", self.authorization),) if self.authorization else ()
+        return (*authorization, *self.acts_as)
 
 
 class LoginSource(Protocol):
@@ -134,7 +146,7 @@ class ClusterAccess:
     async def _replace(self, read: Callable[[], Login]) -> None:
         try:
             found = await asyncio.to_thread(self._changed, read)
-        except (NoAccess, OSError) as error:
+        except (NoAccess, OSError, ValueError) as error:
             log.warning("credentials not renewed", error=str(error))
         else:
             if found is not None:
@@ -161,8 +173,22 @@ def _fingerprint(login: Login) -> object:
 
 
 def _credentials(login: Login) -> Credentials:
+    """Make of a login what requests carry; ValueError where none could."""
+    _expect_an_address(login.server)
+    if not (login.authorization or "").isprintable():
+        raise ValueError("the token, or the password, has a character that a header cannot have")
     context = _tls_context(login.tls) if login.server.startswith("https") else None
-    return Credentials(login.authorization, context, login.server_name, login.proxy)
+    return Credentials(login.authorization, context, login.server_name, login.proxy, login.acts_as)
+
+
+def _expect_an_address(server: str) -> None:
+    try:
+        parts = urlsplit(server)
+        is_one = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is none, a bracket that does not end
+        is_one = False
+    if not is_one or not server.isprintable():
+        raise ValueError(f"server: {server!r} is no address, such as https://host:6443")
 
 
 def _tls_context(files: TlsFiles) -> ssl.SSLContext:
@@ -219,13 +245,15 @@ class _Kubeconfig:
         self._path = path
         self._context = context
         self._configuration: Any = None
+        self._acts_as: Headers = ()
 
     def due(self) -> Login:
         if self._configuration is None:
             return self.anew()
         # The hook runs the exec plugin only when what it gave is about to expire.
         hook = self._configuration.refresh_api_key_hook
-        return _loaded(hook or (lambda _: None), self._configuration, self.called)
+        login = _loaded(hook or (lambda _: None), self._configuration, self.called)
+        return replace(login, acts_as=self._acts_as)
 
     def anew(self) -> Login:
         plain = read_plain(self._path, self._context)
@@ -237,12 +265,23 @@ class _Kubeconfig:
 
         def load(configuration: Any) -> None:
             _require_one_of(self._path)
-            load_kube_config(self._path, self._context, configuration)
+            context = chosen_context(self._path, self._context)
+            user = chosen_user(self._path, context)
+            self._acts_as = acts_as(user)
+            load_kube_config(self._path, context, configuration)
+            _require_a_login(user, configuration)
 
         fresh = Configuration()
         login = _loaded(load, fresh, self.called)
         self._configuration = fresh
-        return login
+        return replace(login, acts_as=self._acts_as)
+
+
+def _require_a_login(user: Mapping[str, Any], configuration: Any) -> None:
+    """Say that a plugin or provider gave nothing: the package would go on without any."""
+    asked = [each for each in ("exec", "auth-provider") if user.get(each)]
+    if asked and not configuration.api_key.get("BearerToken") and not configuration.cert_file:
+        raise ValueError(f"{asked[0]} gave no credentials")
 
 
 def _require_one_of(path: str) -> None:
@@ -252,18 +291,34 @@ def _require_one_of(path: str) -> None:
 
 
 def _loaded(load: Callable[[Any], None], configuration: Any, called: str) -> Login:
-    from kubernetes.config import ConfigException
-    from yaml import YAMLError
-
-    unusable = (ConfigException, OSError, ValueError, KeyError, TypeError, YAMLError)
+    said = _Said()
+    logging.getLogger().addHandler(said)
     try:
         load(configuration)
-    except unusable as error:
-        raise NoAccess(f"{called}: {error}") from error
-    return _login_in(configuration)
+    except Exception as error:
+        # An error of YAML has many lines, and some have no text at all.
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise NoAccess(": ".join((called, text, *said.lines))) from error
+    finally:
+        logging.getLogger().removeHandler(said)
+    return _login_in(configuration, called)
 
 
-def _login_in(configuration: Any) -> Login:
+class _Said(logging.Handler):
+    """Keeps what the package logs where it should raise: a plugin that fails."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(" ".join(record.getMessage().split()))
+
+
+def _login_in(configuration: Any, called: str) -> Login:
+    proxy = configuration.proxy or None
+    if proxy is not None and not str(proxy).startswith(("http://", "https://")):
+        raise NoAccess(f"{called}: proxy {proxy!r}: only http:// and https:// are supported")
     return Login(
         server=configuration.host,
         # A token file ends in a newline more often than not; a header must not.
@@ -275,7 +330,7 @@ def _login_in(configuration: Any) -> Login:
             verify=bool(configuration.verify_ssl),
         ),
         server_name=configuration.tls_server_name or None,
-        proxy=configuration.proxy or None,
+        proxy=proxy,
     )
 
 
@@ -286,6 +341,7 @@ def _login_of(plain: Plain) -> Login:
         authorization=f"Bearer {token}" if token else None,
         tls=TlsFiles(plain.authority, plain.certificate, plain.key, plain.verify),
         server_name=plain.server_name,
+        acts_as=plain.acts_as,
     )
 
 
@@ -320,7 +376,7 @@ async def load_access(
 
     try:
         return await asyncio.to_thread(load)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise NoAccess(f"{source.called}: {error}") from error
 
 
@@ -344,8 +400,9 @@ def context_namespace(
         return plain.namespace
     from kubernetes.config import list_kube_config_contexts
 
-    contexts, active = list_kube_config_contexts(path)
-    named = [each for each in contexts if each["name"] == context] if context else [active]
+    contexts, _ = list_kube_config_contexts(path)
+    chosen = chosen_context(path, context)
+    named = [each for each in contexts if each["name"] == chosen] or [{}]
     return str((named[0].get("context") or {}).get("namespace") or "default")
 
 

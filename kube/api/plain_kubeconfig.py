@@ -7,7 +7,6 @@ to run, several files, a proxy, a fault) is None, and left to the package.
 
 import atexit
 import base64
-import binascii
 import tempfile
 import urllib.request
 from collections.abc import Mapping
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from kube.api.kubeconfig_entries import IMPERSONATION, Headers, acts_as
 
 _CLUSTER = {
     "server",
@@ -29,6 +30,7 @@ _CERTIFICATE, _KEY = "client-certificate", "client-key"
 _USER = {
     "token",
     "tokenFile",
+    *IMPERSONATION,
     *(f"{name}{end}" for name in (_CERTIFICATE, _KEY) for end in ("", "-data")),
 }
 
@@ -45,6 +47,7 @@ class Plain:
     key: str | None = None
     verify: bool = True
     server_name: str | None = None
+    acts_as: Headers = ()
 
 
 class _NotPlain(Exception):  # noqa: N818 - it is no fault
@@ -55,7 +58,8 @@ def read_plain(path: str, context: str | None) -> Plain | None:
     """Return a context of a kubeconfig, the current one where none is named; None if not plain."""
     try:
         return _read(Path(path).expanduser(), context)
-    except (_NotPlain, OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
+    except (_NotPlain, OSError, ValueError, TypeError, yaml.YAMLError, RecursionError):
+        # ValueError, TypeError: what YAML takes for a date or a key that it is not; NUL in a path.
         return None
 
 
@@ -77,6 +81,7 @@ def _read(path: Path, context: str | None) -> Plain:
         key=_file(tls[1], _KEY, base),
         verify=not _flag(cluster.get("insecure-skip-tls-verify", False)),
         server_name=_text(cluster["tls-server-name"]) if "tls-server-name" in cluster else None,
+        acts_as=acts_as(user),
     )
 
 
@@ -126,10 +131,7 @@ def _file(found: Mapping[str, Any], name: str, base: Path) -> str | None:
     """Return the path of what is named, or is there as base64; None where neither is."""
     data = found.get(f"{name}-data")
     if data is not None:
-        try:
-            return _written(base64.b64decode(_text(data), validate=True))
-        except binascii.Error:
-            raise _NotPlain from None
+        return _written(base64.b64decode(_text(data), validate=True))
     if name not in found:
         return None
     path = base / _text(found[name])

@@ -72,6 +72,9 @@ KUBE_SYSTEM = "kube-system"
 """No RayCluster there or in Muster's namespace is a gang, whatever labels say: what Muster needs
 must not wait for it."""
 
+CERT_MANAGERS = "cert-manager.io/certificate-name"
+"""The annotation of a Secret that cert-manager writes: the Certificate that asks for it."""
+
 CONFIGURATION_HEARD = timedelta(seconds=30)
 """So long after a write to a webhook's configuration every API server has heard of it: they watch,
 and are behind by less than a second; one that is cut off from etcd for longer admits nothing."""

@@ -44,6 +44,9 @@ class Api:
         self.objects: dict[str, Json] = {}
         self.writes: list[str] = []
         self.fault: Callable[[web.Request], web.Response | None] = lambda _: None
+        self.after: Callable[[str], None] = lambda _: None
+        """Called with the path of what was written."""
+        self.unreadable = ""
         self.clock: Callable[[], datetime] = lambda: datetime.now(UTC)
         webhooks = [calling("other", "other"), calling("pods.muster.dev", "muster-webhook")]
         self.put(MUTATING, {"webhooks": webhooks})
@@ -94,6 +97,8 @@ class Api:
 
     async def _get(self, request: web.Request) -> web.Response:
         found = self.objects.get(request.path)
+        if request.path == self.unreadable:
+            return refused(403, "Forbidden")
         return web.json_response(found) if found else refused(404, "NotFound")
 
     async def _create(self, request: web.Request) -> web.Response:
@@ -123,7 +128,9 @@ class Api:
                 return refused(409, "Conflict")
             changed = merged(found, body)
         self._note(request.path)
-        return web.json_response(self.put(request.path, changed))
+        put = self.put(request.path, changed)
+        self.after(request.path)
+        return web.json_response(put)
 
     async def _review(self, _: web.Request) -> web.Response:
         stamp = self.clock().strftime("%Y-%m-%dT%H:%M:%SZ")

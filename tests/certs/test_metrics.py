@@ -22,7 +22,7 @@ from certs.standing import LAST, Wanted
 from kube.api.client import Client
 from kube.api.leader_election import Term, Timing
 from testbed.ports import PortAllocator
-from tests.certs.api import LEASES, MUTATING, SECRET, Api, refused
+from tests.certs.api import LEASES, MUTATING, SECRET, VALIDATING, Api, refused
 from tests.certs.test_keeper import NAME, PLACE
 from tests.certs.world import WANTED
 from tests.kube.fake_api import eventually
@@ -86,6 +86,23 @@ async def test_a_fault_that_others_must_mend_is_a_failure_too(replica: Replica, 
     async with running(replica):
         await eventually(lambda: of(replica, "failures_total") > 1)
         assert not replica.well
+
+
+async def test_muster_certs_refused_configurations_moves(
+    replica: Replica, api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refuses = refused(403, "Forbidden")
+    api.fault = lambda request: refuses if request.path == MUTATING else None
+    async with running(replica):
+        await eventually(lambda: of(replica, "refused_configurations") == 1)
+        assert not replica.well
+        assert of(replica, "failures_total") > 0
+        assert of(replica, "looked_timestamp_seconds") == 0
+        assert api.bundle(VALIDATING) == api.held.authorities
+        api.fault = lambda _: None
+    said = capsys.readouterr().out
+    assert f"{MUTATING}: 403 Forbidden" in said
+    assert "caBundle of webhook v.muster.dev set" in said
 
 
 async def test_muster_certs_looked_timestamp_seconds_moves(replica: Replica) -> None:

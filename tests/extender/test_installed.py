@@ -370,8 +370,21 @@ def plot(cluster: Cluster, certificates: Path) -> Iterator[Plot]:
 def _configuration(extender: Extender) -> Json:
     """The one of the manifest; the server is called by the name that it has there."""
     tls = extender.scheduler_config()["extenders"][0]["tlsConfig"]
-    named = {**tls, "serverName": f"muster-extender.{NAMESPACE}.svc"}
-    return extender.scheduler_config("second-scheduler", tlsConfig=named)
+    found = extender.scheduler_config("second-scheduler", tlsConfig={**tls, **_called()})
+    # As its Deployment says on the command line.
+    found["leaderElection"]["resourceNamespace"] = NAMESPACE
+    return found
+
+
+def _called() -> Json:
+    (text,) = (each["data"]["configuration.yaml"] for each in _second("ConfigMap"))
+    (entry,) = yaml.safe_load(text)["extenders"]
+    return {"serverName": entry["tlsConfig"]["serverName"]}
+
+
+def _second(kind: str) -> list[Json]:
+    found = yaml.safe_load_all(SECOND.read_text(encoding="utf-8"))
+    return [each for each in found if each["kind"] == kind]
 
 
 def test_the_second_scheduler_leads_and_guards_its_own_pods(plot: Plot) -> None:

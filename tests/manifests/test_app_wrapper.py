@@ -155,14 +155,14 @@ def test_the_setting_is_taken() -> None:
         p for p in documents(HERE / "settings.yaml") if p["metadata"]["name"] == "muster-webhook"
     )
     (container,) = patch["spec"]["template"]["spec"]["containers"]
-    variable, place, account = container["env"]
+    namespace, account, variable = container["env"]
+    assert namespace["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    # The kubelet fills in a variable that was named before.
+    named = account["value"].replace(f"$({namespace['name']})", names.DEFAULT_NAMESPACE)
+    assert account["name"] == "MUSTER_WEBHOOK_WRAPPER_ACCOUNT"
+    assert named == Settings().wrapper_account
     assert variable["name"] == "MUSTER_WEBHOOK_APP_WRAPPERS"
     assert Settings(app_wrappers=variable["value"]).managed_by == {names.MANAGED_BY, ""}
-    # The namespace comes first: the other is made of it, and in the usual one it is the default.
-    assert place["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.namespace"}}
-    assert account["name"] == "MUSTER_WEBHOOK_WRAPPER_ACCOUNT"
-    usual = Settings().wrapper_account
-    assert account["value"] == usual.replace(names.DEFAULT_NAMESPACE, f"$({place['name']})")
 
 
 def test_the_extender_is_told_where_there_is_one() -> None:

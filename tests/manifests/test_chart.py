@@ -1,9 +1,7 @@
 """Helm renders the chart to what kustomize builds, whatever is switched on."""
 
 import json
-import os
 import random
-import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +19,7 @@ from testbed.pytest_plugin import MakeCluster
 from testbed.recipes import DEFAULT_KUBERAY, DEFAULT_KUBERNETES, recipes_for
 from testbed.waiting import wait_until
 from tests.helm import ON, helm, refused, rendered, switched
+from tests.manifests.test_namespace import OTHER, WORLDS, built
 
 # The first of them builds Helm, which takes minutes.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
@@ -107,27 +106,8 @@ def test_every_component_is_in_the_chart_or_a_value_of_it() -> None:
     """The extender's guard is a setting, and cert-manager's part for the extender follows it."""
     there = {path.parent.name for path in MANIFESTS.glob("*/kustomization.yaml")} - {"base"}
     named = {*components(frozenset(NAMES))}
+    # The chart's namespace is that of the release.
     assert named == there - {"guard-extender", "own-namespace"}
-
-
-@pytest.mark.parametrize(
-    "added", ["app-wrapper, node-name, extender, ha", "mutating-admission-policy"]
-)
-def test_another_namespace_is_named_everywhere(added: str, kubectl: Path, tmp_path: Path) -> None:
-    """As an overlay in another directory has it; kustomize alone leaves the selectors."""
-    manifests = os.path.relpath(MANIFESTS, tmp_path.resolve())
-    overlay = {
-        "namespace": "gangs",
-        "resources": [f"{manifests}/base"],
-        "components": [f"{manifests}/{each}" for each in added.split(", ")],
-        "transformers": [f"{manifests}/own-namespace"],
-    }
-    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay), encoding="utf-8")
-    command = [str(kubectl), "kustomize", str(tmp_path)]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert "muster-system" not in text
-    both = re.findall(r"- kube-system\n +- gangs\n", text)
-    assert len(both) == text.count("- kube-system\n") > 1
 
 
 def test_the_chart_is_what_is_written(kubectl: Path) -> None:
@@ -161,12 +141,17 @@ def environment(found: Mapping[Key, Json], program: str) -> dict[str, str]:
     return {each["name"]: each.get("value", "") for each in container["env"]}
 
 
-def test_the_namespace_is_the_releases() -> None:
+def test_the_namespace_is_the_releases(tmp_path: Path) -> None:
     everything = frozenset(NAMES) - {"mutating-admission-policy", "scheduler"}
     for world in (everything, frozenset(("scheduler",)), frozenset(("mutating-admission-policy",))):
         found = rendered(*switched(world), namespace="team-gangs")
         for at, each in found.items():
             assert "muster-system" not in json.dumps(each), at
+    for name, world in WORLDS.items():
+        (folder := tmp_path / name).mkdir()
+        assert_same(
+            rendered("crds.keep=false", *switched(world), namespace=OTHER), built(folder, world)
+        )
     accounts = found["ClusterRoleBinding", "", "muster-coordinator"]["subjects"]
     assert [each["namespace"] for each in accounts] == ["team-gangs"]
 

@@ -50,8 +50,45 @@ def test_the_documentation_orders_all_components() -> None:
     named = [each.removeprefix("../manifests/") for each in yaml.safe_load(text)["components"]]
     # The last two are named as alternatives of others, in comments.
     assert {*named} == components() - {"scheduler", "mutating-admission-policy"}
+    assert "transformers: [../manifests/own-namespace]" in INSTALL
     assert text.count("../manifests/scheduler") == 1
     assert text.count("../manifests/mutating-admission-policy") == 1
+
+
+# ---- a component that is taken out again
+
+
+def added(component: str) -> set[tuple[str, str, str]]:
+    """Kind, name and namespace of what is there only with a component."""
+    folder = MANIFESTS / component
+    (found,) = documents(folder / "kustomization.yaml")
+    objects = (each for name in found["resources"] for each in documents(folder / name))
+    return {
+        (each["kind"].lower(), each["metadata"]["name"], each["metadata"].get("namespace", ""))
+        for each in objects
+    }
+
+
+def deleted(text: str) -> set[tuple[str, str, str]]:
+    """What the commands of a part of the documentation delete."""
+    lines = text.replace("\\\n", " ")
+    found: set[tuple[str, str, str]] = set()
+    for within, named in re.findall(
+        r"kubectl(?: -n (\S+))? delete --ignore-not-found ([^\n`]+)", lines
+    ):
+        for each in named.split():
+            kind, name = each.split("/")
+            found.add((kind, name, within))
+    return found
+
+
+def test_the_documentation_deletes_all_that_app_wrappers_add() -> None:
+    heading = "### Taking AppWrappers out again\n"
+    text = INSTALL.partition(heading)[2].partition("\n## ")[0]
+    commands, _, alone = text.rpartition("```")
+    lease = {("lease", "muster-wrapper", "muster-system")}  # the program's own
+    assert deleted(commands) == added("app-wrapper") | added("wrapped-secrets") | lease
+    assert deleted(alone) == added("wrapped-secrets")
 
 
 # ---- gates without a webhook
@@ -94,20 +131,3 @@ def test_the_policy_names_the_gate_as_the_code_does() -> None:
 def test_no_parameter_decides_which_pods_are_gated() -> None:
     """What the API server has not heard of yet could not match, and the pod would run ungated."""
     assert "paramKind" not in policy()
-
-
-# ---- in another namespace
-
-
-def test_in_another_namespace_all_selectors_can_be_told_it() -> None:
-    """By the transformer, which names each object that leaves Muster's namespace alone."""
-    (transformer,) = documents(MANIFESTS / "own-namespace" / "selectors.yaml")
-    (replacement,) = transformer["replacements"]
-    named = {(each["select"]["kind"], each["select"]["name"]) for each in replacement["targets"]}
-    there = {
-        (each["kind"], each["metadata"]["name"])
-        for path in MANIFESTS.rglob("*.yaml")
-        for each in documents(path)
-        if names.DEFAULT_NAMESPACE in str(each) and "NotIn" in str(each)
-    }
-    assert there == named

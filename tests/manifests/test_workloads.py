@@ -62,6 +62,12 @@ def test_a_pod_can_do_nothing_to_its_host(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(DEPLOYMENTS))
+def test_no_service_puts_variables_into_a_pod(name: str) -> None:
+    """A Service called muster-webhook-... would give the webhook MUSTER_WEBHOOK_..._PORT."""
+    assert pod(name)["enableServiceLinks"] is False
+
+
+@pytest.mark.parametrize("name", sorted(DEPLOYMENTS))
 def test_a_container_says_what_it_needs(name: str) -> None:
     for container in containers(name):
         resources = container["resources"]

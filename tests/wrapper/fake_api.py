@@ -59,6 +59,10 @@ class FakeApi:
         self.phases: list[str] = []
         self.statuses = 0
         self.read: list[str] = []
+        self.unwritable = False
+        """No status is taken."""
+        self.keeps: frozenset[str] | None = None
+        """The fields of a status that the definition knows; None: all."""
 
     # --- what tests and controllers do ----------------------------------------------------------
 
@@ -183,11 +187,15 @@ class FakeApi:
 
     def _patch(self, plural: str, name: str, operations: Any) -> Json:
         before = self._there(plural, name)
+        if self.unwritable:
+            raise unanswered()
         try:
             after = jsonpatch.apply_patch(before, operations)
         except jsonpatch.JsonPatchException as error:
             raise Invalid(422, "Invalid", str(error)) from error
         self.statuses += 1
+        if self.keeps is not None:
+            after["status"] = {k: v for k, v in after["status"].items() if k in self.keeps}
         self.phases += [after["status"]["phase"]] if _phase(before) != _phase(after) else []
         return self.put(plural, after)
 

@@ -40,6 +40,9 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 CREATOR = json.dumps({"username": "alice", "groups": ["researchers"]})
 API_VERSION = "workload.codeflare.dev/v1beta2"
 
+MOST_AT_ONCE = 10_000
+"""Requests in no time."""
+
 
 class _Leads:
     def valid(self) -> bool:
@@ -106,8 +109,9 @@ class World:
         return Moment(self.now, wall, stamp)
 
     def _handle(self, events: list[Event]) -> None:
-        actions = self.state.handle(events, self.moment)
+        actions, began = self.state.handle(events, self.moment), self.api.requests
         while actions:
+            assert self.api.requests < began + MOST_AT_ONCE, "it writes without end"
             ended: list[Event] = []
             for action in actions:
                 if isinstance(action, TellUser):

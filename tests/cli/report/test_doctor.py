@@ -445,6 +445,20 @@ def test_where_others_make_the_certificate_muster_certs_is_not_missed() -> None:
     assert "muster-certs" not in states(found)
 
 
+@pytest.mark.parametrize(("content", "state"), [(GOOD, State.OK), (ENDED, State.FAIL)])
+def test_a_certificate_that_cert_manager_writes_is_called_its(content: str, state: State) -> None:
+    """It takes over a Secret of muster-certs with the labels that it has."""
+    held = secret({"tls.crt": content})
+    held["metadata"]["annotations"] = {"cert-manager.io/certificate-name": "theirs"}
+    report = seen(deployments=without("deployments", 2), secrets=[held])
+    assert "muster-certs" not in states(report)
+    (found,) = [each for each in examine(report).findings if each.check == "certificate"]
+    assert found.state is state
+    assert "cert-manager writes it (Certificate theirs): muster-certs leaves it" in found.message
+    asks = "kubectl -n muster-system describe certificate theirs"
+    assert found.remedy == ("" if state is State.OK else asks)
+
+
 def test_the_authority_that_serves_is_no_new_one() -> None:
     held = secret({"tls.crt": GOOD, "ca.crt": GOOD, "ca.key": "x"}, "muster-extender-tls")
     found = states(seen(secrets=[secret({"tls.crt": GOOD}), held]))

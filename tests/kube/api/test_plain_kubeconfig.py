@@ -112,7 +112,11 @@ def test_it_says_what_the_package_says(name: str, context: str | None, tmp_path:
         yaml.safe_dump(config_of({"exec": {"command": "x"}})),
         yaml.safe_dump(config_of({"auth-provider": {"name": "oidc"}})),
         yaml.safe_dump(config_of({"username": "u", "password": "p"})),
-        yaml.safe_dump(config_of({"as": "other"})),
+        yaml.safe_dump(config_of({"as-uid": "without a name"})),
+        yaml.safe_dump(config_of({"client-certificate-data": "\u00e9"})),
+        "a: 2026-13-45",  # a date of no calendar
+        "? [a, b]\n: c",  # a key that is none
+        yaml.safe_dump(config_of({"tokenFile": "a\0b"})),
         yaml.safe_dump(config_of({"token": 5})),
         yaml.safe_dump(config_of({"client-certificate": "/none"})),
         yaml.safe_dump(config_of({"client-certificate-data": "%"})),

@@ -1,0 +1,12 @@
+"""Every program that runs in a cluster is measured by itself."""
+
+import tomllib
+
+from benchmarks.programs import PROGRAMS
+from testbed.muster import ROOT
+
+
+def test_all_programs_are_measured() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    programs = {name.removeprefix("muster-") for name in scripts if name.startswith("muster-")}
+    assert programs == {*PROGRAMS}
