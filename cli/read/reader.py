@@ -14,6 +14,7 @@ import structlog
 
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.read.target import Target
+from kube.api.access import Access, is_caller_allowed
 from kube.api.client import Client, Resource, decode, selectors
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
@@ -26,6 +27,7 @@ from kube.api.errors import (
     Unauthorized,
     Unreachable,
 )
+from kube.api.kinds import Kind, Kinds, Served
 
 T = TypeVar("T")
 
@@ -62,6 +64,12 @@ class Reader(Protocol):
     ) -> T | None:
         """Return one object; None where there is none of that name."""
 
+    async def served(self, kind: Kind) -> Served | None:
+        """Return the resource of a kind; None where the API server serves no such kind."""
+
+    async def may(self, access: Access) -> bool:
+        """Ask whether the caller has a right."""
+
 
 class _Place(msgspec.Struct):
     name: str = ""
@@ -86,6 +94,7 @@ class ApiReader:
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
+        self._kinds = Kinds(client)
         self._faults: list[str] = []
 
     @property
@@ -160,6 +169,22 @@ class ApiReader:
             raise _cannot_read(error, resource, namespace) from error
         except KubeError as error:
             raise _cannot_read(error, resource, namespace) from error
+
+    async def served(self, kind: Kind) -> Served | None:
+        """Return the resource of a kind, None where nothing serves it; raises CannotRead."""
+        try:
+            return await self._kinds.find(kind)
+        except KubeError as error:
+            said = one_line(str(error))
+            raise CannotRead(f"the kinds that are served cannot be read: {said}") from error
+
+    async def may(self, access: Access) -> bool:
+        """Ask whether the caller has a right; raises CannotRead."""
+        try:
+            return await is_caller_allowed(self._client, access)
+        except KubeError as error:
+            said = one_line(str(error))
+            raise CannotRead(f"the API server does not say who may {access}: {said}") from error
 
 
 @asynccontextmanager
