@@ -56,4 +56,4 @@ def command(
 
     report = run(context, target, work)
     note(report.unread)
-    show(report, output, table(report, output))
+    show(report, output, table(report, output, " or ".join(resource)))

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 import structlog
 
-from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.endings import LOG_IN_AGAIN, NOT_REACHED, CannotRead, NotAllowed, NotServed
 from cli.read.target import Target
 from kube.api.access import Access, is_caller_allowed
 from kube.api.client import Client, Resource, decode, selectors
@@ -222,10 +222,10 @@ def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> Cannot
         NotFound: (NotServed, _not_served(resource)),
         Unauthorized: (
             CannotRead,
-            f"the credentials are wrong or have expired, log in again: {said}",
+            f"{LOG_IN_AGAIN}: {said}",
         ),
         Timeout: (CannotRead, f"no answer for {kind}{where} within --request-timeout: {said}"),
-        Unreachable: (CannotRead, f"the API server cannot be reached: {said}"),
+        Unreachable: (CannotRead, f"{NOT_REACHED}: {said}"),
         Garbled: (CannotRead, f"{kind}{where} cannot be decoded: {said[:300]}"),
     }
     default = (CannotRead, f"{kind}{where} cannot be read: {said}")

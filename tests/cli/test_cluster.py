@@ -1,6 +1,8 @@
 """Objects of a cluster are read with the caller's kubeconfig, in the version that is served."""
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -24,8 +26,12 @@ class Api:
         self.answers: dict[str, list[Json]] = {}
         self.groups = {GROUP: ["v1beta2", "v1beta1"]}
         self.forbidden = ""
+        self.expired = False
 
     async def handle(self, request: web.Request) -> web.Response:
+        if self.expired:
+            said = {"kind": "Status", "reason": "Unauthorized", "message": "Unauthorized"}
+            return web.json_response(said, status=401)
         if request.path == self.forbidden:
             said = {"kind": "Status", "reason": "Forbidden", "message": "you may not\nlist these"}
             return web.json_response(said, status=403)
@@ -63,6 +69,14 @@ async def test_all_pages_of_all_kinds_in_the_version_that_has_them(api: Api) -> 
         "  name: r",
         "  name: q",
     ]
+
+
+async def test_a_cluster_that_nobody_serves_and_a_token_that_ended_are_said(api: Api) -> None:
+    api.expired = True
+    assert_not_read(await run(), "the credentials are wrong or have expired, log in again: 401")
+    path = Path(os.environ["KUBECONFIG"])
+    path.write_text(re.sub("127.0.0.1:[0-9]+", "127.0.0.1:1", path.read_text()))
+    assert_not_read(await run(), "the API server cannot be reached: GET /apis/kueue.x-k8s.io: no")
 
 
 @pytest.mark.parametrize(

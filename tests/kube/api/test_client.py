@@ -184,6 +184,27 @@ async def test_a_connection_refused_leaves_nothing_open() -> None:
             with pytest.raises(Unreachable) as caught:
                 await client.get("/api/v1/pods")
     assert not caught.value.outcome_unknown
+    assert str(caught.value) == f"GET /api/v1/pods: no connection to {url[7:]}: Connection refused"
+
+
+async def test_a_name_that_is_not_known_is_said_in_the_words_of_the_resolver() -> None:
+    async with Client(open_access("http://muster.invalid:6443")) as client:
+        with pytest.raises(Unreachable) as caught:
+            await client.get("/api/v1/pods")
+    said = str(caught.value)
+    assert said.startswith("GET /api/v1/pods: no connection to muster.invalid:6443: ")
+    assert "name" in said.rpartition(": ")[2].lower()
+
+
+async def test_a_connection_that_does_not_speak_tls_is_said_without_objects_of_python(
+    fake: FakeApi,
+) -> None:
+    address = fake.url.replace("http:", "https:")
+    async with Client(open_access(address)) as over_tls:
+        with pytest.raises(Unreachable) as caught:
+            await over_tls.get("/api/v1/pods")
+    assert ": TLS: " in str(caught.value)
+    assert "object at" not in str(caught.value)
 
 
 async def test_a_cancelled_call_stays_cancelled(fake: FakeApi, client: Client) -> None:
