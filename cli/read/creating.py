@@ -1,8 +1,8 @@
 """Asks whether what is asked about could be created: whether it is served, and by whom it may be.
 
-The API server refuses an AppWrapper that wraps what is not served, or what its author may not create
-(docs/operating.md, "AppWrappers"). What nobody could create does not fit; what its caller may not
-create is judged all the same, for another may ask for its author, and a note says so.
+The API server refuses an AppWrapper that wraps what is not served, or what its author may not
+create (docs/operating.md, "AppWrappers"). What nobody could create does not fit; what its caller
+may not create is judged all the same, for another may ask for its author, and a note says so.
 """
 
 import asyncio

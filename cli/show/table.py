@@ -19,7 +19,7 @@ LONGEST = 100
 """Characters of a cell in a table; `-o wide` has all of them."""
 
 LEAST = 40
-"""Characters of a message that a row has at least; where fewer are left it gets lines of its own."""
+"""Characters of a message that a row has at least; where fewer are left it stands below."""
 
 _BELOW = "      "
 

@@ -478,11 +478,9 @@ def test_what_is_not_served_cannot_be_created(unserved: str, said: str) -> None:
 def test_what_has_no_namespace_cannot_be_wrapped() -> None:
     wrapper = app_wrapper("w", {**config_map("c"), "kind": "ClusterRole", "apiVersion": "x.io/v1"})
     found = answer(World(node("a")), wrapper)
-    assert (found["fits"], found["message"]) == (
-        "No",
-        "spec.components[0] (ClusterRole c): ClusterRole of x.io/v1 has no namespace; "
-        "allowed: a kind that has one",
-    )
+    where = "spec.components[0] (ClusterRole c)"
+    said = f"{where}: ClusterRole of x.io/v1 has no namespace; allowed: a kind that has one"
+    assert (found["fits"], found["message"]) == ("No", said)
 
 
 @pytest.mark.parametrize(("on", "fits"), [("true", "Yes"), ("false", "No")])
