@@ -18,6 +18,7 @@ os.environ.setdefault("GOGC", "400")
 # a core to keep, so one worker has them all; these files there start clusters of their own.
 _SHARING = ("tests/controlplane/", "tests/faults/")
 _APART = (
+    "tests/controlplane/test_documents.py",
     "tests/controlplane/test_nomination_facts.py",
     "tests/controlplane/test_nominations.py",
     "tests/controlplane/test_profiles.py",
