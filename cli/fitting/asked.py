@@ -1,7 +1,7 @@
 """Reads what is asked about: each object as the RayCluster, or the stand-in, of its gang."""
 
-from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 

@@ -1,7 +1,7 @@
-"""Asks whether what is asked about could be created: whether it is served, and by whom it may be.
+"""Asks whether what is asked about could be created: whether it is served, and who may do it.
 
 The API server refuses an AppWrapper that wraps what is not served, or what its author may not
-create (docs/operating.md, "AppWrappers"). What nobody could create does not fit; what its caller
+create (docs/operating.md, "AppWrappers"). What no user could create does not fit; what its caller
 may not create is judged all the same, for another may ask for its author, and a note says so.
 """
 
@@ -46,7 +46,7 @@ class Creating:
         named = ", ".join(str(each) for each in self.lacking[:RIGHTS_NAMED])
         more = len(self.lacking) - RIGHTS_NAMED
         said = f"{named} and {more} more" if more > 0 else named
-        return (f"you may not {said}: judged as if somebody created it who may",)
+        return (f"you may not {said}: judged as if another user created it who may",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _parts(asked: Asked) -> Iterator[_Part]:
 
 
 def _unserved(part: _Part, served: Served | None) -> str:
-    """Say why nobody can create it; empty where the API server takes such objects."""
+    """Say why no user can create it; empty where the API server takes such objects."""
     if served is None:
         return f"{part.where}the cluster does not serve {part.kind}"
     if not served.resource.namespaced:

@@ -45,7 +45,7 @@ async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
 def _answers(
     dry_run: DryRun, asked: Sequence[Asked], creating: Sequence[Creating]
 ) -> Iterator[FitOfObject]:
-    """Yield the answers; what nobody can create takes no room from the others."""
+    """Yield the answers; what no user can create takes no room from the others."""
     placed = [dry_run.placed(each) for each in asked]
     could = [each for each, about in zip(placed, creating, strict=True) if not about.refusal]
     verdicts = iter(dry_run.verdicts(could))

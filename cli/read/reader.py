@@ -4,8 +4,9 @@ Importing the client takes longer than all else that `muster` does: commands imp
 when they run.
 """
 
+import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
@@ -95,7 +96,7 @@ class ApiReader:
         self._client = client
         self._namespace = namespace
         self._kinds = Kinds(client)
-        self._faults: list[str] = []
+        self._faults: dict[str, list[str]] = {}
 
     @property
     def namespace(self) -> str:
@@ -104,8 +105,8 @@ class ApiReader:
 
     @property
     def faults(self) -> Sequence[str]:
-        """What was left out of lists so far."""
-        return self._faults
+        """What was left out of lists, of each list when it was read last."""
+        return [each for faults in self._faults.values() for each in faults]
 
     async def list(
         self,
@@ -120,8 +121,9 @@ class ApiReader:
         path = resource.path(namespace or None)
         asked = selectors(label_selector, field_selector)
         for left in reversed(range(_TRIES)):
+            faults = self._faults[f"{path}?{asked}"] = []
             try:
-                return tuple([each async for each in self._each(path, as_, asked)])
+                return tuple([each async for each in self._each(path, as_, asked, faults)])
             except Gone as error:
                 if not left:
                     raise _cannot_read(error, resource, namespace) from error
@@ -129,7 +131,9 @@ class ApiReader:
                 raise _cannot_read(error, resource, namespace) from error
         raise AssertionError("the last try returns or raises")
 
-    async def _each(self, path: str, as_: type[T], asked: dict[str, str]) -> AsyncIterator[T]:
+    async def _each(
+        self, path: str, as_: type[T], asked: dict[str, str], faults: MutableSequence[str]
+    ) -> AsyncIterator[T]:
         """Yield the objects of all pages."""
         pages = self._client.list(
             path,
@@ -138,24 +142,8 @@ class ApiReader:
             limit=PAGE,
         )
         async for page in pages:
-            for each in self._decoded(page, as_):
+            for each in _decoded(page, as_, faults):
                 yield each
-
-    def _decoded(self, page: bytes, as_: type[T]) -> Sequence[T]:
-        """Decode a page at once, and only where that fails its objects one by one."""
-        try:
-            return decode(page, _ItemsAs[as_]).items or ()  # type: ignore[valid-type]
-        except Garbled:
-            return list(self._decodable(page, as_))
-
-    def _decodable(self, page: bytes, as_: type[T]) -> Iterator[T]:
-        for raw in decode(page, _Items).items or ():
-            try:
-                yield decode(bytes(raw), as_)
-            except Garbled as error:
-                place = decode(bytes(raw), _Named).metadata
-                named = f"{place.namespace}/{place.name}" if place.namespace else place.name
-                self._faults.append(f"{as_.__name__} {named} is left out: {error.__cause__}")
 
     async def get(
         self, resource: Resource, as_: type[T], name: str, namespace: str = ""
@@ -185,6 +173,24 @@ class ApiReader:
         except KubeError as error:
             said = one_line(str(error))
             raise CannotRead(f"the API server does not say who may {access}: {said}") from error
+
+
+def _decoded(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Sequence[T]:
+    """Decode a page at once, and only where that fails its objects one by one."""
+    try:
+        return decode(page, _ItemsAs[as_]).items or ()  # type: ignore[valid-type]
+    except Garbled:
+        return list(_decodable(page, as_, faults))
+
+
+def _decodable(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Iterator[T]:
+    for raw in decode(page, _Items).items or ():
+        try:
+            yield decode(bytes(raw), as_)
+        except Garbled as error:
+            place = decode(bytes(raw), _Named).metadata
+            named = f"{place.namespace}/{place.name}" if place.namespace else place.name
+            faults.append(f"{as_.__name__} {named} is left out: {error.__cause__}")
 
 
 @asynccontextmanager
@@ -218,7 +224,7 @@ def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> Cannot
     said = one_line(str(error))
     listed = f"{kind}{where or ' in all namespaces'}"
     said_of: Mapping[type[KubeError], tuple[type[CannotRead], str]] = {
-        Forbidden: (NotAllowed, f"not allowed to read {listed}: {said}"),
+        Forbidden: (NotAllowed, f"not allowed to read {listed}: {_lacked(error) or said}"),
         NotFound: (NotServed, _not_served(resource)),
         Unauthorized: (
             CannotRead,
@@ -231,6 +237,21 @@ def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> Cannot
     default = (CannotRead, f"{kind}{where} cannot be read: {said}")
     ending, message = said_of.get(type(error), default)
     return ending(message)
+
+
+_NO_RIGHT = re.compile(
+    r'User "(?P<user>.*?)" cannot (?P<verb>\w+) resource "[^"]*"( in API group "[^"]*")?'
+    r'( (at the cluster scope|in the namespace "[^"]*"))?(?P<more>.*)'
+)
+
+
+def _lacked(error: KubeError) -> str:
+    """Say who lacks which right, where that is why; kind and place are said before it.
+
+    What an authorizer adds, as those of providers do, is kept.
+    """
+    found = _NO_RIGHT.search(one_line(str(error)))
+    return f"{found['user']} may not {found['verb']} them{found['more']}" if found else ""
 
 
 def _not_served(resource: Resource) -> str:

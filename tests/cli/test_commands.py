@@ -144,6 +144,12 @@ def test_a_tenant_without_nodes_is_told_so_in_a_line_and_shown_the_rest() -> Non
     assert "GPUs of nodes are not known: nodes and pods cannot be listed" in done.stdout
 
 
+def test_nodes_that_may_not_be_listed_are_no_answer() -> None:
+    done = run(FakeReader(cluster(), {("nodes", ""): NO, ("pods", ""): NO}), "nodes")
+    assert done.exit_code == endings.NOT_READ
+    assert "muster queue NAME says how many pods still fit" in done.stdout
+
+
 def test_a_tenant_of_one_namespace_is_shown_its_gangs() -> None:
     refusals = {("gangs", ""): NO, ("nodes", ""): NO, ("pods", ""): NO, ("gangqueues", ""): NO}
     lists = cluster() | {"gangs": [*cluster()["gangs"], gang("far", namespace="elsewhere")]}

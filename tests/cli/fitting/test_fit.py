@@ -447,7 +447,7 @@ def test_a_right_that_its_caller_lacks_is_a_note() -> None:
     result = fit(reader, WRAPS_A_JOB, gang_of("train", 1))
     (wrapper, cluster), code = answers(result), result.exit_code
     said = "you may not create jobs.batch in namespace team"
-    assert wrapper["notes"] == [f"{said}: judged as if somebody created it who may"]
+    assert wrapper["notes"] == [f"{said}: judged as if another user created it who may"]
     assert (wrapper["fits"], cluster["notes"], code) == ("Yes", [], FINE)
 
 
