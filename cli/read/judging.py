@@ -27,9 +27,9 @@ async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
     settings, unset = await read_settings(reader)
     takes = None if unset else settings.app_wrappers
     state, moment = _state(settings), _moment()
-    picture, *creating = await asyncio.gather(
+    picture, creating = await asyncio.gather(
         read_picture(reader, state.profiles, namespaces_of(asked)),
-        *(read_creating(reader, each, takes_app_wrappers=takes) for each in asked),
+        asyncio.gather(*(read_creating(reader, each, takes_app_wrappers=takes) for each in asked)),
     )
     state.handle([*picture.events, *stand_ins(asked, picture.missing)], moment)
     if state.cache.is_mounting or any(each.mounts_claims for each in asked):

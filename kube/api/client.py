@@ -485,8 +485,11 @@ def _cause(
     error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError,
 ) -> str:
     """Say in the words of the system why there is no connection; aiohttp adds objects of Python."""
-    of_tls = isinstance(error, aiohttp.ClientConnectorCertificateError)
-    fault = error.certificate_error if of_tls else error.os_error
+    fault: Exception
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        fault = error.certificate_error
+    else:
+        fault = error.os_error
     match fault:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {fault.verify_message}"

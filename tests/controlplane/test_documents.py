@@ -214,9 +214,9 @@ def train(name: str = "train", workers: int = 2, namespace: str = TEAM) -> Json:
     """The RayCluster of docs/first-gang.md, with so many workers."""
     (text,) = fenced(ROOT / "docs" / "first-gang.md", "yaml")
     found: Json = yaml.safe_load(text)
-    found["metadata"] |= {"name": name, "namespace": namespace}
+    found["metadata"].update(name=name, namespace=namespace)
     (group,) = found["spec"]["workerGroupSpecs"]
-    group |= {"replicas": workers, "minReplicas": workers, "maxReplicas": workers}
+    group.update(replicas=workers, minReplicas=workers, maxReplicas=workers)
     return found
 
 
@@ -242,8 +242,8 @@ def definition(system: System, kind: str, plural: str) -> Json:
 def populate(site: Site) -> None:
     """Gangs that run and wait, queues, and what other systems' queues there are."""
     cluster = site.cluster
-    for each in (TEAM, SPARE):
-        cluster.create_namespace(each)
+    for name in (TEAM, SPARE):
+        cluster.create_namespace(name)
     cluster.create_priority_class({"name": "training"}, 100)
     here = {"matchLabels": {"kubernetes.io/metadata.name": TEAM}}
     queue = {"apiVersion": "muster.dev/v1alpha1", "kind": "GangQueue"}

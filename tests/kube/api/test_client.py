@@ -4,12 +4,19 @@ import asyncio
 import itertools
 import json
 import socket
+import ssl
+from datetime import UTC, datetime
+from ipaddress import IPv4Address
+from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certs.chain import ServerNames, issue_leaf, new_authority
 from kube.api.client import Backoff, Client, LineSplitter, Resource
 from kube.api.credentials import open_access
 from kube.api.errors import (
@@ -205,6 +212,24 @@ async def test_a_connection_that_does_not_speak_tls_is_said_without_objects_of_p
             await over_tls.get("/api/v1/pods")
     assert ": TLS: " in str(caught.value)
     assert "object at" not in str(caught.value)
+
+
+async def test_a_certificate_that_is_not_trusted_is_named_as_such(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    here = ServerNames(addresses=(IPv4Address("127.0.0.1"),))
+    pair = issue_leaf(new_authority("another", now), here, now)
+    (tmp_path / "both.pem").write_bytes(pair.certificate + pair.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "both.pem")
+    server = TestServer(web.Application(), host="127.0.0.1", scheme="https")
+    await server.start_server(ssl=context)
+    async with Client(open_access(f"https://127.0.0.1:{server.port}")) as client:
+        with pytest.raises(Unreachable) as caught:
+            await client.get("/version")
+    await server.close()
+    said = f"no connection to 127.0.0.1:{server.port}: its certificate is not trusted: "
+    assert str(caught.value).startswith(f"GET /version: {said}")
+    assert not caught.value.outcome_unknown
 
 
 async def test_a_cancelled_call_stays_cancelled(fake: FakeApi, client: Client) -> None:
