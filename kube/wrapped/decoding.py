@@ -32,7 +32,7 @@ def decoded(spec: msgspec.Raw) -> Json | Fault:
         return Fault("", "spec", f"{size} bytes", f"at most {MOST_BYTES} bytes")
     try:
         found = msgspec.json.decode(spec)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return Fault("", "spec", str(error), "JSON")
     except RecursionError:
         return _too_deep()

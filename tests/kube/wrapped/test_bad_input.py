@@ -175,6 +175,12 @@ def test_bytes_that_are_no_json_are_a_fault(raw: bytes) -> None:
     survives(found)
 
 
+def test_a_key_that_is_no_utf8_is_a_fault() -> None:
+    (fault,) = read(AppWrapper(spec=msgspec.Raw(b'{"\xffcomponents": []}'))).faults
+    assert fault.field == "spec"
+    assert fault.allowed == "JSON"
+
+
 def test_json_that_is_nested_without_end_is_a_fault() -> None:
     deep = b'{"components":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     (fault,) = read(AppWrapper(spec=msgspec.Raw(deep))).faults
