@@ -472,24 +472,15 @@ def _only_kube_errors(what: str) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise Timeout(f"{what}: no answer in time") from error
-    except (aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError) as error:
-        where = f"{error.host}:{error.port}"
-        raise Unreachable(
-            f"{what}: no connection to {where}: {_cause(error)}", sent=False
-        ) from error
+    except aiohttp.ClientConnectorError as error:
+        said = f"{what}: no connection to {error.host}:{error.port}: {_cause(error.os_error)}"
+        raise Unreachable(said, sent=False) from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unreachable(f"{what}: {type(error).__name__}: {error}", sent=True) from error
 
 
-def _cause(
-    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError,
-) -> str:
+def _cause(fault: OSError) -> str:
     """Say in the words of the system why there is no connection; aiohttp adds objects of Python."""
-    fault: Exception
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        fault = error.certificate_error
-    else:
-        fault = error.os_error
     match fault:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {fault.verify_message}"

@@ -223,11 +223,12 @@ async def test_a_certificate_that_is_not_trusted_is_named_as_such(tmp_path: Path
     context.load_cert_chain(tmp_path / "both.pem")
     server = TestServer(web.Application(), host="127.0.0.1", scheme="https")
     await server.start_server(ssl=context)
-    async with Client(open_access(f"https://127.0.0.1:{server.port}")) as client:
+    address = f"127.0.0.1:{server.port}"
+    async with Client(open_access(f"https://{address}")) as client:
         with pytest.raises(Unreachable) as caught:
             await client.get("/version")
     await server.close()
-    said = f"no connection to 127.0.0.1:{server.port}: its certificate is not trusted: "
+    said = f"no connection to {address}: its certificate is not trusted: "
     assert str(caught.value).startswith(f"GET /version: {said}")
     assert not caught.value.outcome_unknown
 
