@@ -44,7 +44,7 @@ from coordinator.state.intake import take
 from coordinator.state.known import Known
 from coordinator.state.preempting import settle_trials
 from coordinator.state.resuming import resume_jobs
-from kube.codec.observed_pod import ObservedPod
+from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
 from reservation.release_order import is_ordered
@@ -271,7 +271,14 @@ class CoordinatorState(Known):
             return placed.queue
         if terms is not None:
             return terms.queue
+        if key.name == STRAYS:
+            return self._queue_of_strays(key, uid)
         return self.quota.queue_of(key, uid) or self._queue_by_label(key, uid)
+
+    def _queue_of_strays(self, key: GangKey, noted: str) -> str:
+        """Return the queue that is noted on pods, where those of their namespace may use it."""
+        open_to = self.queues.selections.open_to(self.cache.namespace_labels(key.namespace))
+        return noted if noted in open_to else next(iter(open_to), DEFAULT_QUEUE)
 
     def _queue_by_label(self, key: GangKey, uid: str) -> str:
         """Return the queue that a RayCluster without a record asks for.

@@ -35,6 +35,7 @@ class _Line(msgspec.Struct, frozen=True, rename="camel"):
     verb: str
     user: _User
     request_uri: str = msgspec.field(default="", name="requestURI")
+    user_agent: str = ""
     object_ref: _Object | None = None
     annotations: dict[str, str] = {}
 
@@ -86,8 +87,9 @@ def _asked(line: _Line) -> Asked:
     account = line.user.username.rpartition(":")[2]
     # A 403 may come from admission too, for example in a namespace that is being deleted.
     allowed = line.annotations.get("authorization.k8s.io/decision") != "forbid"
-    ref = line.object_ref
+    ref, verb, agent = line.object_ref, line.verb, line.user_agent
     if ref is None:
-        return Asked(account, line.verb, "", line.request_uri.partition("?")[0], "", "", allowed)
+        path = line.request_uri.partition("?")[0]
+        return Asked(account, verb, "", path, "", "", allowed, agent)
     resource = "/".join(filter(None, (ref.resource, ref.subresource)))
-    return Asked(account, line.verb, ref.api_group, resource, ref.name, ref.namespace, allowed)
+    return Asked(account, verb, ref.api_group, resource, ref.name, ref.namespace, allowed, agent)

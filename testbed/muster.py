@@ -35,6 +35,9 @@ APP_WRAPPER = MANIFESTS / "app-wrapper"
 CRDS = tuple(sorted((MANIFESTS / "crds").glob("*.yaml")))
 NAMESPACE = "muster-system"
 _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_AS_THEY_ARE = ("--server-side", "--validate=false")
+"""Otherwise kubectl has the API server make its schemas, for 1.5 s of CPU on each new cluster. The
+tests of installing and of overlays let it."""
 ELECTION_PACE = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3", "RETRY_PERIOD": "0.5"}
 """Seconds; a test that kills leaders must not wait out the 15 s of an installation."""
 
@@ -149,7 +152,7 @@ def start_muster(
     """
     objects = _installed(cluster, wrapped=app_wrappers != "None")
     rest = (each for each in objects if each["kind"] not in _CONFIGURATIONS)
-    apply(cluster, rest, "--server-side")
+    apply(cluster, rest, *_AS_THEY_ARE)
     if app_wrappers != "None":
         _wait_for_aggregation(cluster)
     muster = _start_webhook(cluster, app_wrappers, objects)
@@ -243,7 +246,7 @@ def start_extender(
     replica shows the `certificates` of the first.
     """
     for path in (BASE / "namespace.yaml", ROOT / "manifests" / "extender" / "rbac.yaml"):
-        cluster.kubectl("apply", "--server-side", "-f", str(path))
+        cluster.kubectl("apply", *_AS_THEY_ARE, "-f", str(path))
     certificates = certificates or _extender_certificates(cluster, name)
     port, health = cluster.ports.allocate(), cluster.ports.allocate()
     own = cluster.service_account_kubeconfig(NAMESPACE, "muster-extender")
@@ -316,7 +319,7 @@ def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json])
     _wait_ready(process, health)
     called = (each for each in objects if each["kind"] in _CONFIGURATIONS)
     found = _on_loopback(called, f"https://127.0.0.1:{port}", certificates / "ca.crt")
-    apply(cluster, found, "--server-side")
+    apply(cluster, found, *_AS_THEY_ARE)
     return Muster(cluster, process, health)
 
 

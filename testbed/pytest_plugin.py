@@ -1,9 +1,9 @@
 """Gives a test its cluster, and removes everything of it afterwards.
 
 `cluster` is a fresh one for one test, `make_cluster` makes as many as a test wants and takes
-`Options`, `shared_cluster` is one for the whole run, for tests that keep to namespaces of their
-own. After a success the logs are deleted. The report of a failure shows what is on every cluster
-that runs or was to run, and how the logs end, in bounded length: CI keeps nothing else.
+`Options`, `folder_cluster` is one for all files of a folder that want the same options and leave
+nothing behind. After a success the logs are deleted. The report of a failure shows what is on every
+cluster that runs or was to run, and how the logs end, in bounded length: CI keeps nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import shutil
 import signal
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,9 @@ from testbed.cluster import Cluster
 from testbed.options import Options
 
 MakeCluster = Callable[..., Cluster]
+FolderCluster = Callable[[Options], Cluster]
 
+_SHARED = pytest.StashKey[list[Cluster]]()
 _FAILED = pytest.StashKey[bool]()
 _MOST_SHOWN = 8
 
@@ -96,14 +99,49 @@ def cluster(make_cluster: MakeCluster) -> Cluster:
 
 
 @pytest.fixture(scope="session")
-def shared_cluster(
+def folder_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cluster]:
-    """Start one cluster for all tests that keep to namespaces and nodes of their own."""
-    directory = tmp_path_factory.mktemp("shared-cluster") / "root"
-    with Cluster.start(directory) as cluster:
-        yield cluster
-    _clean(cluster, failed=request.session.testsfailed > 0)
+) -> FolderCluster:
+    """Start a cluster of some options, or return the one that another file has begun.
+
+    It ends after the last test of the folder that needs a cluster.
+    """
+    shared = request.session.stash.setdefault(_SHARED, [])
+
+    def find(options: Options) -> Cluster:
+        found = [each for each in shared if each.options == options]
+        if not found:
+            directory = tmp_path_factory.mktemp("folder-cluster") / "root"
+            found = [Cluster.start(directory, options)]
+            shared.extend(found)
+        return found[0]
+
+    return find
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """End what the files of a folder have shared, after the last of them."""
+    try:
+        yield
+    finally:
+        if nextitem is None or _folder(nextitem) != _folder(item):
+            _end_shared(item.session)
+
+
+def _folder(item: pytest.Item) -> Path | None:
+    """The folder of a test that needs a cluster."""
+    return item.path.parent if item.get_closest_marker("controlplane") else None
+
+
+def _end_shared(session: pytest.Session) -> None:
+    shared = session.stash.get(_SHARED, [])
+    while shared:
+        cluster = shared.pop()
+        cluster.stop()
+        _clean(cluster, failed=session.testsfailed > 0)
 
 
 def _clean(cluster: Cluster, *, failed: bool) -> None:

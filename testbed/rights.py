@@ -7,15 +7,19 @@ names, for one account. Everything here is computed from its arguments.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
 
 _ROLES = ("Role", "ClusterRole")
+_EVERYBODY = ("system:authenticated", "system:serviceaccounts")
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _KNOWN = {"apiGroups", "resources", "resourceNames", "verbs"}
+
+PROGRAMS = ("muster", "kube-scheduler/")
+"""How the User-Agent of what runs under Muster's accounts begins."""
 
 
 class Asked(NamedTuple):
@@ -29,6 +33,13 @@ class Asked(NamedTuple):
     name: str
     namespace: str
     allowed: bool
+    agent: str = "muster"
+    """What sent it, as its header User-Agent says."""
+
+    @property
+    def is_of_a_program(self) -> bool:
+        """Whether a program that is installed sent it, and no client of a test."""
+        return self.agent.startswith(PROGRAMS)
 
     def __str__(self) -> str:
         """The request in words."""
@@ -72,12 +83,17 @@ def _words(verb: str, group: str, resource: str, name: str) -> str:
     return " ".join(filter(None, (verb, f"{full}{slash}{subresource}", name)))
 
 
-def grants_of(objects: Iterable[Json], namespace: str) -> frozenset[Grant]:
+def grants_of(
+    objects: Iterable[Json], namespace: str, of_others: Collection[tuple[str, str]] = ()
+) -> frozenset[Grant]:
     """What the roles among these objects grant the service accounts of a namespace.
 
-    A role that is bound and not among them is not of these manifests, and is left out.
+    `of_others` are accounts with a role that is not among them, and is left out: its use cannot be
+    shown. An account that is bound to any other such role, or that has rights by a group or as a
+    user, is an error.
     """
     known = list(objects)
+    _check_bindings(known, namespace, of_others)
     roles = [each for each in known if each["kind"] in _ROLES]
     bindings = (each for each in known if each["kind"] in _BINDINGS)
     return frozenset(
@@ -88,6 +104,36 @@ def grants_of(objects: Iterable[Json], namespace: str) -> frozenset[Grant]:
         if _is_bound(role, binding)
         for grant in _grants(role, roles, account, binding["metadata"].get("namespace", ""))
     )
+
+
+def _check_bindings(
+    objects: Iterable[Json], namespace: str, of_others: Collection[tuple[str, str]]
+) -> None:
+    """Refuse what grants accounts of the namespace something that is not seen here."""
+    known = list(objects)
+    roles = [each for each in known if each["kind"] in _ROLES]
+    for binding in known:
+        if binding["kind"] == "List":
+            raise ValueError("kind List; allowed: each object by itself")
+        if binding["kind"] not in _BINDINGS:
+            continue
+        title = f"{binding['kind']} {binding['metadata']['name']}"
+        wide = [each["name"] for each in binding["subjects"] if _covers(each, namespace)]
+        if wide:
+            raise ValueError(f"{title}: subject {wide[0]}; allowed: service accounts by name")
+        here = any(_is_bound(role, binding) for role in roles)
+        named = {(each, binding["roleRef"]["name"]) for each in _accounts(binding, namespace)}
+        for account, role in sorted(() if here else named.difference(of_others)):
+            raise ValueError(f"{title}: role {role} of {account} is not among these manifests")
+
+
+def _covers(subject: Json, namespace: str) -> bool:
+    """Say whether a subject that is no service account stands for some of the namespace."""
+    name = subject["name"]
+    groups = (*_EVERYBODY, f"system:serviceaccounts:{namespace}")
+    if subject["kind"] == "User":
+        return str(name).startswith(f"system:serviceaccount:{namespace}:")
+    return subject["kind"] == "Group" and name in groups
 
 
 def _accounts(binding: Json, namespace: str) -> Iterator[str]:
@@ -107,7 +153,7 @@ def _grants(role: Json, roles: list[Json], account: str, namespace: str) -> Iter
     for rule in _rules(role, roles):
         parts = (rule["verbs"], rule["apiGroups"], rule["resources"])
         for verb, group, resource in product(*parts):
-            for name in rule.get("resourceNames", ("",)):
+            for name in rule.get("resourceNames") or ("",):  # an empty list is every name
                 yield Grant(title, account, verb, group, resource, name, namespace)
 
 
@@ -130,8 +176,13 @@ def _check(rule: Json, role: str) -> None:
     for key in rule:
         if key not in _KNOWN:
             raise ValueError(f"role {role}: {key} in a rule; allowed: {', '.join(sorted(_KNOWN))}")
-        if "*" in rule[key]:
+        if any("*" in each for each in rule[key] or ()):  # also */status
             raise ValueError(f"role {role}: * in {key}; allowed: what is named")
+
+
+def _narrowness(grant: Grant) -> int:
+    """How much a grant is narrowed: by a name more than by a namespace."""
+    return 2 * bool(grant.name) + bool(grant.namespace)
 
 
 class Uses:
@@ -146,10 +197,15 @@ class Uses:
             self._index[grant.account, grant.verb, grant.group, grant.resource].append(grant)
 
     def take_in(self, asked: Iterable[Asked]) -> None:
-        """Count the grants that requests which were allowed made use of."""
+        """Count the grants that requests of programs which were allowed made use of.
+
+        Of several that allow one request it is the narrowest: a wider one is not needed for it.
+        """
         for each in asked:
-            if each.allowed:
-                self.used.update(self._allowing(each))
+            if each.allowed and each.is_of_a_program:
+                allowing = self._allowing(each)
+                narrowest = max(map(_narrowness, allowing), default=0)
+                self.used.update(grant for grant in allowing if _narrowness(grant) == narrowest)
 
     def refuse(self, asked: Iterable[Asked], where: str) -> None:
         """Keep what was refused, with where.

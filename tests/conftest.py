@@ -14,9 +14,17 @@ pytest_plugins = ["testbed.pytest_plugin", "tests.rights_plugin"]
 # for 400 MB more of each API server.
 os.environ.setdefault("GOGC", "400")
 
-# The tests of these folders share one cluster, which takes 10 s of CPU to start and a twentieth of
-# a core to keep, so one worker has them all; these files there start clusters of their own.
-_SHARING = ("tests/controlplane/", "tests/faults/")
+# The tests of each of these folders share one cluster, which takes 10 s of CPU to start and a
+# twentieth of a core to keep, so one worker has them all; these files there start clusters of their
+# own.
+_SHARING = (
+    "tests/controlplane/app_wrappers/",
+    "tests/controlplane/",
+    "tests/extender/by_hand/",
+    "tests/extender/with_muster/",
+    "tests/faults/",
+    "tests/testbed/running/",
+)
 _APART = (
     "tests/controlplane/test_documents.py",
     "tests/controlplane/test_nomination_facts.py",
@@ -31,9 +39,12 @@ _APART = (
 settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A quarter of the examples, for quick answers.
 settings.register_profile("quick", settings.get_profile("muster"), max_examples=25)
-# The same examples every time, so that a change is never refused for what another one brought; all
-# of them, for soundness rests on their number.
-settings.register_profile("repeatable", settings.get_profile("muster"), derandomize=True)
+# The same examples every time, so that a change is never refused for what another one brought.
+# Half of them, for what is tried again each time finds little more by number: all of them, and new
+# ones, are for `make test-long`.
+settings.register_profile(
+    "repeatable", settings.get_profile("muster"), derandomize=True, max_examples=50
+)
 settings.load_profile("muster")
 
 

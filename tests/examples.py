@@ -1,6 +1,6 @@
 """The number of examples that a property tries.
 
-As many as it asks for in `make test` and `make test-long`; in `make test-unit` a share of them,
+As many as it asks for in `make test-long`; in `make test` and `make test-unit` a share of them,
 which the profile's own number of examples (100 where nothing is said) sets.
 """
 

@@ -45,7 +45,7 @@ class Rare(NamedTuple):
 
 _FINALIZERS = (
     "asked by the admission plugin OwnerReferencesPermissionEnforcement, which makes no request of "
-    "it; tests/controlplane/test_wrapper_program.py creates nothing without it"
+    "it; tests/controlplane/app_wrappers/test_program.py creates nothing without it"
 )
 
 _RELEASES = (
@@ -60,6 +60,16 @@ RARE = (
 )
 
 
+_SCHEDULER = "muster-scheduler"  # a kube-scheduler like that of the control plane
+
+OF_KUBERNETES = (
+    (_SCHEDULER, "system:kube-scheduler"),
+    (_SCHEDULER, "system:volume-scheduler"),
+    (_SCHEDULER, "extension-apiserver-authentication-reader"),
+)
+"""Accounts with a role that Kubernetes itself comes with. No other account may have one."""
+
+
 def manifest_objects(root: Path = MANIFESTS) -> Iterator[dict[str, Any]]:
     """Every object below manifests/, of the base, the overlays and the components."""
     for path in sorted(root.rglob("*.yaml")):
@@ -70,7 +80,7 @@ def manifest_objects(root: Path = MANIFESTS) -> Iterator[dict[str, Any]]:
 
 def granted() -> frozenset[Grant]:
     """All that the manifests grant Muster's accounts."""
-    return grants_of(manifest_objects(), DEFAULT_NAMESPACE)
+    return grants_of(manifest_objects(), DEFAULT_NAMESPACE, OF_KUBERNETES)
 
 
 def faults(uses: Uses, *, whole: bool, rare: Iterable[Rare] = RARE) -> list[str]:

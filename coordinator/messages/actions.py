@@ -64,11 +64,15 @@ class DeleteGang:
 
 @dataclass(frozen=True, slots=True)
 class ReleasePod:
-    """Take our gate off and pin the pod to `node`; unpinned where `node` is empty."""
+    """Take our gate off and pin the pod to `node`; unpinned where `node` is empty.
+
+    `queue` is the one that the pod counts in, also should it leave its gang.
+    """
 
     gang: GangKey
     pod: Pod
     node: str
+    queue: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ taken from gangs that run, and in what comes free when they end.
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.reconcile.understanding import opt_in_of
-from kube.codec.observed_pod import ObservedPod
+from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.held_start import is_held
 from kube.ray.ray_cluster import Answer, is_of_kuberay
@@ -25,10 +25,12 @@ def pods_that_count(cache: ClusterCache, key: GangKey, uid: str) -> list[Observe
 
 
 def is_out(cache: ClusterCache, key: GangKey) -> bool:
-    """Say whether there is a RayCluster of this name and it is no gang.
+    """Say whether there is a RayCluster of this name and it is no gang; strays are none.
 
     The record of one that was opted out may stay, for the queue that its pods count in.
     """
+    if key.name == STRAYS:
+        return True
     cluster, gang = cache.clusters.get(key), cache.gangs.get(key)
     if cluster is None:
         return False

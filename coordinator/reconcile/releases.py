@@ -63,4 +63,4 @@ def _release(look: Look, pod: ObservedPod, node: str) -> ReleasePod:
     look.view.pod_writes.targets[pod.uid] = node
     look.view.pod_writes.inflight.add(pod.uid)
     assert pod.raw is not None
-    return ReleasePod(look.view.key, pod.raw, node)
+    return ReleasePod(look.view.key, pod.raw, node, look.view.reservation.queue)

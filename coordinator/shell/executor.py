@@ -312,7 +312,7 @@ class Executor:
     @_do.register
     async def _release(self, action: ReleasePod) -> list[Event]:
         operations = (
-            release_patch(action.pod, action.node)
+            release_patch(action.pod, action.node, action.queue)
             if action.node
             else unpinned_release_patch(action.pod)
         )

@@ -6,6 +6,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.registry import Outward
 from coordinator.state.known import Known
+from kube.codec.observed_pod import STRAYS
 from scheduling.model.gang import GangKey
 
 
@@ -25,6 +26,7 @@ def follow_queues(known: Known, moment: Moment) -> None:
 def _concerned(known: Known, before: Outward, now: Outward) -> Iterator[GangKey]:
     if now.selections is not before.selections:
         yield from known.views
+        yield from (key for key in known.quota.gangs if key.name == STRAYS)
         return
     names = now.by_queue.keys() | before.by_queue.keys()
     changed = {each for each in names if now.by_queue.get(each) != before.by_queue.get(each)}

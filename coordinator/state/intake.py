@@ -174,7 +174,8 @@ def _namespace_seen(event: NamespaceSeen, known: Known, moment: Moment) -> None:
     known.cache.put_namespace(event.namespace)
     known.reports.selected.forget()
     if dict(before) != dict(event.namespace.metadata.labels):
-        known.agenda.dirty |= {key for key in known.cache.clusters if key.namespace == name}
+        keys = known.cache.clusters.keys() | known.quota.gangs.keys()
+        known.agenda.dirty |= {key for key in keys if key.namespace == name}
 
 
 def _namespace_gone(event: NamespaceGone, known: Known, moment: Moment) -> None:

@@ -17,6 +17,7 @@ from kube.codec.pod import nominated_priority, pod_shape, room_on
 from kube.codec.pod_patches import for_patches, pinned_node
 from kube.codec.pod_requests import pod_used
 from kube.codec.pod_volumes import mounts, telling_volumes
+from kube.codec.release_note import release_note
 from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.selectors import anti_affinity_terms
 from kube.objects import names
@@ -52,6 +53,10 @@ _RESIZE = "PodResizePending"  # the condition that says which resize is not poss
 
 _OF_RAY = frozenset(names.RAY_NODE_TYPES)
 
+STRAYS = "(pods that left their gang)"
+"""In the place of a RayCluster's name, which has no blank in it: of pods that Muster released and
+that have no RayCluster or AppWrapper any more, by which they would be known."""
+
 _LONGEST_NAME = 253  # of any object that exists; what a reference says of its owner is free text
 
 OF_A_LABEL = 220
@@ -85,8 +90,9 @@ class Membership:
     """To which gang a pod belongs, and as what.
 
     `cluster_uid` is that of the owner, so that pods of an earlier RayCluster of the same name
-    are told apart. `shape` is that of the pod as it came, without our pin; None where its
-    amounts cannot be read, which `invalid` then says.
+    are told apart; of `STRAYS` it is the queue that they were released in. `shape` is that of the
+    pod as it came, without our pin; None where its amounts cannot be read, which `invalid` then
+    says.
     """
 
     gang: GangKey
@@ -326,9 +332,8 @@ def _pins_itself(pod: Pod, gates: tuple[str, ...]) -> bool:
     It would count as released, and its room be kept, for no placement. One that is bound holds its
     room; those that an earlier release of Muster pinned have no such note.
     """
-    noted = pod.metadata.annotations.get(names.RELEASED)
     on_its_way = names.GATE not in gates and not pod.spec.node_name
-    return on_its_way and (not noted or noted != pod.metadata.uid)
+    return on_its_way and release_note(pod.metadata) is None
 
 
 class _Owner(NamedTuple):
@@ -347,7 +352,10 @@ def _owner(metadata: ObjectMeta, wrapper: WrappedBy | None) -> _Owner | None:
         return _Owner(gang, wrapper.uid, labels.get(names.POD_SET, ""))
     # The webhook gates what has this label alone, and KubeRay puts it on all of its pods.
     owner = owner_cluster(metadata) if labels.get(names.RAY_NODE_TYPE) in _OF_RAY else None
-    return None if owner is None else _Owner(owner.name, owner.uid, pod_set_of(labels))
+    if owner is not None:
+        return _Owner(owner.name, owner.uid, pod_set_of(labels))
+    note = release_note(metadata)
+    return None if note is None else _Owner(STRAYS, note.queue, pod_set_of(labels))
 
 
 def _shape(pod: Pod, profiles: Profiles) -> Shape:

@@ -12,6 +12,7 @@ flight fails. It fails on any other change too; the coordinator then reads the p
 from collections.abc import Sequence
 from typing import Any
 
+from kube.codec.release_note import ReleaseNote
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta
 from kube.objects.core import Affinity, NodeAffinity, NodeSelectorTerm, Pod, PodSpec
@@ -64,13 +65,14 @@ def gate_patch(gates: Sequence[str]) -> JsonPatch:
     return [_add(f"{_GATES}/-", gate)]
 
 
-def release_patch(pod: Pod, node_name: str) -> JsonPatch:
+def release_patch(pod: Pod, node_name: str, queue: str = "") -> JsonPatch:
     """Take our gate off, pin the pod to its node and say that Muster did, in one patch."""
     ungate = unpinned_release_patch(pod)
     if not ungate:
         return []
-    note = _annotate(pod, names.RELEASED, pod.metadata.uid)[-1]  # the version is tested already
-    return [*ungate, *_pin(pod, node_name), note]
+    note = ReleaseNote(pod.metadata.uid, queue)
+    written = _annotate(pod, names.RELEASED, str(note))[-1]  # the version is tested already
+    return [*ungate, *_pin(pod, node_name), written]
 
 
 def unpinned_release_patch(pod: Pod) -> JsonPatch:

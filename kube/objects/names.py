@@ -26,7 +26,7 @@ HELD = "muster.dev/held"  # on a RayCluster: Muster suspended it
 WOKEN = "muster.dev/woken"  # on a RayCluster: when KubeRay was asked to look at it again
 SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and its own uid
 TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told of it
-RELEASED = "muster.dev/released"  # on a pod that Muster pinned: its own uid, which no template has
+RELEASED = "muster.dev/released"  # on a pod that Muster pinned: see kube/codec/release_note.py
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
 APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY

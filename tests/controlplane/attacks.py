@@ -20,6 +20,7 @@ COORDINATOR = f"system:serviceaccount:{names.DEFAULT_NAMESPACE}:muster-coordinat
 
 RBAC = 'is forbidden: User "'
 BY_PODS = "ValidatingAdmissionPolicy 'muster-pods'"
+BY_BINDINGS = "ValidatingAdmissionPolicy 'muster-bindings'"
 BY_GANGS = "ValidatingAdmissionPolicy 'muster-gangs'"
 BY_VALIDATION = " is invalid: "
 
@@ -29,6 +30,7 @@ _GANGS = "/apis/muster.dev/v1alpha1/namespaces/{own}/gangs"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces"
 _GATED = _CORE + "/{own}/pods/{gated}"
 _PLAIN = _CORE + "/{own}/pods/{plain}"
+_RELEASED = _CORE + "/{own}/pods/{released}"
 
 Names = Mapping[str, str]
 """Of what is there: {own} and {others} are namespaces, the others are in the first of them."""
@@ -62,8 +64,19 @@ def _pinned(node: str) -> Json:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
-def _noted(key: str) -> Json:
-    return {"metadata": {"annotations": {key: "9.9"}}}
+def _noted(key: str, value: str | None = "9.9") -> Json:
+    return {"metadata": {"annotations": {key: value}}}
+
+
+def _typed(kind: str | None) -> Json:
+    return {"metadata": {"labels": {names.RAY_NODE_TYPE: kind}}}
+
+
+def _bound(named: Names, **metadata: Json) -> Json:
+    """Bind the released pod, and write on it what says how it counts."""
+    target = {"kind": "Node", "name": named["node"]}
+    kind = {"apiVersion": "v1", "kind": "Binding"}
+    return {**kind, "metadata": {"name": named["released"], **metadata}, "target": target}
 
 
 def _owned(named: Names) -> Json:
@@ -130,7 +143,70 @@ REQUESTS: Mapping[str, Request] = {
         _CORE + "/{own}/pods/{owned}",
         BY_PODS,
         "one of a RayCluster",
-        {"metadata": {"labels": {names.RAY_NODE_TYPE: "worker"}}},
+        _typed("worker"),
+    ),
+    "released-pod-taken-out-of-its-gang": Request(
+        "PATCH", _RELEASED, BY_PODS, "may not change the label ray.io/node-type", _typed(None)
+    ),
+    "released-pod-made-one-of-no-ray-cluster": Request(
+        "PATCH",
+        _RELEASED,
+        BY_PODS,
+        "may not change the label ray.io/node-type",
+        {"metadata": {**_typed("none")["metadata"], "ownerReferences": None}},
+    ),
+    "head-made-of-a-worker": Request(
+        "PATCH", _RELEASED, BY_PODS, "may not change the label ray.io/node-type", _typed("head")
+    ),
+    "gated-pod-taken-out-of-its-gang": Request(
+        "PATCH", _GATED, BY_PODS, "may not change the label ray.io/node-type", _typed(None)
+    ),
+    "release-note-taken-off": Request(
+        "PATCH",
+        _RELEASED,
+        BY_PODS,
+        f"may not change {names.RELEASED}",
+        _noted(names.RELEASED, None),
+    ),
+    "release-forged-by-the-status": Request(
+        "PATCH",
+        _PLAIN + "/status",
+        BY_PODS,
+        f"may not change {names.RELEASED} of pod",
+        _noted(names.RELEASED),
+        user=OWNER,
+    ),
+    "fence-forged-by-the-status": Request(
+        "PATCH",
+        _GATED + "/status",
+        BY_PODS,
+        f"may not change {names.FENCE} of pod",
+        _noted(names.FENCE),
+        user=OWNER,
+    ),
+    "released-pod-taken-out-by-the-status": Request(
+        "PATCH",
+        _RELEASED + "/status",
+        BY_PODS,
+        "may not change the label ray.io/node-type",
+        _typed(None),
+        user=OWNER,
+    ),
+    "release-note-overwritten-by-a-binding": Request(
+        "POST",
+        _RELEASED + "/binding",
+        BY_BINDINGS,
+        "may not write by a binding",
+        lambda named: _bound(named, annotations={names.RELEASED: ""}),
+        user=OWNER,
+    ),
+    "released-pod-taken-out-by-a-binding": Request(
+        "POST",
+        _CORE + "/{own}/bindings",
+        BY_BINDINGS,
+        "may not write by a binding",
+        lambda named: _bound(named, labels={names.RAY_NODE_TYPE: "none"}),
+        user=OWNER,
     ),
     "gate-put-back": Request(
         "PATCH",
@@ -141,7 +217,7 @@ REQUESTS: Mapping[str, Request] = {
     ),
     "pin-moved": Request(
         "PATCH",
-        _CORE + "/{own}/pods/{released}",
+        _RELEASED,
         BY_VALIDATION,
         "pod updates may not change fields other than",
         lambda named: {"spec": {"affinity": _pinned(named["node"] + "-other")}},

@@ -12,6 +12,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -36,6 +37,7 @@ from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, r
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _NODE_NAME = BASE.parent / "node-name" / "policy.yaml"
+_WRAPPED = BASE.parent / "app-wrapper" / "policies.yaml"
 _NUMBERS = itertools.count(1)
 TINY = requests(cpu="10m", memory="16Mi")
 MORE_THAN_THERE_IS = requests(cpu="8")
@@ -416,6 +418,50 @@ def gang_opted_out(scene: Scene) -> None:
     scene.own.wait_no_gang("leaves")
 
 
+def pods_kept_without_their_ray_cluster(scene: Scene) -> None:
+    """Deleted with `--cascade=orphan`, it leaves its released pods, which count as before."""
+    with plotted(scene.cluster, "orphans") as plot:
+        grant(plot)
+        plot.add_node(5)
+        plot.add_queue("mine", quota={"cpu": "2"})
+        plot.create_as(scene.user(), gang("kept", group(replicas=1)))
+        plot.wait_running("kept", 2)
+        with scene.user().session() as session:
+            path = f"{plot.path('RayCluster', 'kept')}?propagationPolicy=Orphan"
+            session.call("DELETE", path)
+        kept = plot.pods("kept")
+        plot.wait(lambda: not any(map(owners, plot.pods("kept"))), "the pods to have no owner")
+        plot.wait_no_gang("kept")
+        plot.create_as(scene.user(), gang("next", head_group=head(TINY)))
+        told = f"queue {plot.queue('mine')} uses 2 of its quota of 2 cpu"
+        plot.wait_phase("next", "Queued", "QuotaExceeded", told)
+        assert len(kept) == len([each for each in plot.pods("kept") if is_ready(each)]) == 2
+        for each in kept:
+            plot.delete("Pod", each["metadata"]["name"])
+        plot.wait_running("next", 1)
+
+
+def owners(found: Json) -> list[Json]:
+    """The objects that an object goes with."""
+    return found["metadata"].get("ownerReferences") or []
+
+
+def metadata_by_other_subresources(scene: Scene) -> None:
+    """The API server takes nothing but resources, or containers, from them."""
+    pods = {"resize": "gated", "ephemeralcontainers": "released"}  # kwok's nodes resize none
+    noted = {names.RELEASED: "9.9", names.FENCE: "9.9"}
+    wanted = {"labels": {names.RAY_NODE_TYPE: None}, "annotations": noted, "ownerReferences": None}
+    body = json.dumps({"metadata": wanted}).encode()
+    kept = ("labels", "annotations", "ownerReferences")
+    for subresource, which in pods.items():
+        name = scene.names()[which]
+        before = scene.own.get("Pod", name)["metadata"]
+        path = f"{scene.own.path('Pod', name)}/{subresource}?dryRun=All"
+        with scene.user(OWNER).session() as session:
+            answer = session.call("PATCH", path, body, MERGE)
+        assert [answer["metadata"].get(key) for key in kept] == [before.get(key) for key in kept]
+
+
 def event_forged(scene: Scene) -> None:
     """Events are written by Muster, and never read."""
     about = {"kind": "RayCluster", "name": "waits", "namespace": scene.own.name}
@@ -447,6 +493,8 @@ COSTS: dict[str, Callable[[Scene], None]] = {
     "held-gang-resumed": held_gang_resumed,
     "pods-narrowed-after-gating": pods_narrowed_after_gating,
     "gang-opted-out": gang_opted_out,
+    "pods-kept-without-their-ray-cluster": pods_kept_without_their_ray_cluster,
+    "metadata-by-other-subresources": metadata_by_other_subresources,
     "event-forged": event_forged,
     "lease-of-its-own": lease_of_its_own,
 }
@@ -462,25 +510,24 @@ def test_nothing_of_it_released_a_pod_or_touched_others(scene: Scene) -> None:
     scene.untouched()
 
 
-# ---- the component for spec.nodeName
+# ---- the policies of components
 
 
 @contextlib.contextmanager
-def node_names_refused(plot: Plot) -> Iterator[None]:
-    """The component's policy, bound to the plot alone: other tests name nodes."""
-    found = {each["kind"]: each for each in yaml.safe_load_all(_NODE_NAME.read_text())}
+def in_force(plot: Plot, policies: Path) -> Iterator[None]:
+    """A component's policies, bound to the plot alone: other tests do what they refuse."""
     here = {"matchLabels": {"kubernetes.io/metadata.name": plot.name}}
-    found["ValidatingAdmissionPolicyBinding"]["spec"]["matchResources"] = {
-        "namespaceSelector": here
-    }
-    paths = {kind: f"{POLICY_RESOURCES[kind]}/muster-node-name" for kind in found}
-    for kind, content in found.items():
-        plot.cluster.api.apply(paths[kind], json.dumps(content).encode())
+    paths = []
+    for found in yaml.safe_load_all(policies.read_text()):
+        if found["kind"] == "ValidatingAdmissionPolicyBinding":
+            found["spec"]["matchResources"] = {"namespaceSelector": here}
+        paths.append(f"{POLICY_RESOURCES[found['kind']]}/{found['metadata']['name']}")
+        plot.cluster.api.apply(paths[-1], json.dumps(found).encode())
     try:
         yield
     finally:
         with plot.cluster.api.session() as session:
-            for path in paths.values():
+            for path in paths:
                 session.call("DELETE", path)
 
 
@@ -495,7 +542,7 @@ def taken(scene: Scene, made: Json, user: Api | None = None) -> tuple[int, str]:
 
 def test_pods_with_devices_or_of_ray_name_no_node_where_that_is_refused(scene: Scene) -> None:
     device = [{"name": "c", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
-    with node_names_refused(scene.own):
+    with in_force(scene.own, _NODE_NAME):
         refused = wait_until(
             lambda: [
                 said for code, said in [taken(scene, pod("p", containers=device))] if code == 403
@@ -508,6 +555,33 @@ def test_pods_with_devices_or_of_ray_name_no_node_where_that_is_refused(scene: S
         assert taken(scene, pod("p", containers=device), scene.user(OWNER))[0] == 403
         assert taken(scene, pod("p"))[0] == 201
         assert taken(scene, pod("p", containers=device), scene.cluster.api)[0] == 201
+
+
+def test_which_app_wrapper_a_pod_is_of_is_written_in_no_way_but_with_the_pod(scene: Scene) -> None:
+    ours = {names.APP_WRAPPER: "mine", names.APP_WRAPPER_UID: "some", names.POD_SET: "workers"}
+    scene.created(pod("wrapped", labels=ours, **tiny()))
+    path = "/api/v1/namespaces/{own}/pods/wrapped"
+    change = {"metadata": {"labels": {names.APP_WRAPPER_UID: "other"}}}
+    bound = {"metadata": {"name": "wrapped", **change["metadata"]}, "target": {"name": "any"}}
+    refused = {
+        "may not change the labels": [
+            Request("PATCH", path, "", body=change),
+            Request("PATCH", path + "/status", "", body=change, user=OWNER),
+        ],
+        "may not write by a binding which AppWrapper": [
+            Request("POST", path + "/binding", "", body=bound, user=OWNER),
+            Request("POST", "/api/v1/namespaces/{own}/bindings", "", body=bound, user=OWNER),
+        ],
+    }
+    with in_force(scene.own, _WRAPPED):
+        for said, asked in [(said, each) for said, all_ in refused.items() for each in all_]:
+            wait_until(
+                lambda said=said, asked=asked: said in scene.sent(asked)[1],  # type: ignore[misc]
+                f"{asked.path} by {asked.user} to be refused",
+            )
+        other = {"metadata": {"labels": {"of-mine": "x"}}}
+        assert scene.sent(Request("PATCH", path, "", body=other))[0] == http.HTTPStatus.OK
+    scene.own.delete("Pod", "wrapped")
 
 
 def test_the_coordinator_is_what_may_release_gangs(scene: Scene) -> None:

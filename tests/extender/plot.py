@@ -6,23 +6,29 @@ and the real kube-scheduler, with nothing else in between.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kube.objects import names
 from testbed.aftermath import brief
 from testbed.cluster import Cluster
-from testbed.muster import Extender
+from testbed.muster import Extender, start_extender, with_muster
 from testbed.nodes import NodeSpec, copies
+from testbed.options import WITHOUT_WATCH_LIST, Options
 from testbed.waiting import WAIT_SECONDS, wait_until
 from tests.extender.worlds import GPU, Json, gang, member, pinned, pod
 
 QUICK = {"SETTLE_SECONDS": "1", "WAKE_PAUSE_SECONDS": "0.3"}
 """Settings of an extender that is not in doubt for as long as one of an installation."""
+BY_HAND = with_muster(Options(scheduler=False, kuberay=False, apiserver_args=WITHOUT_WATCH_LIST))
+"""The cluster of tests/extender/by_hand: the extender, which lists all that it watches, and nothing
+else of Muster. Each file starts the extender and the scheduler that it is about."""
 LABEL = "test.muster.dev/extender"
+_RAY = f"/apis/{names.RAY_API_VERSION}"
 
 
 class Plot:
@@ -163,6 +169,16 @@ class Plot:
 
     # ---- the API
 
+    def clear(self) -> None:
+        """Take all of it away: what makes pods first, and what a namespace does not take along."""
+        with self.cluster.api.session() as session:
+            # Where there is no KubeRay, its kinds are not served.
+            session.request("DELETE", f"{_RAY}/namespaces/{self.name}/rayclusters")
+            session.call("DELETE", f"/api/v1/namespaces/{self.name}")
+            session.call("DELETE", f"{self._pods()}?gracePeriodSeconds=0")
+            session.call("DELETE", self._gangs())
+            session.call("DELETE", f"/api/v1/nodes?labelSelector={LABEL}%3D{self.name}")
+
     def _pods(self) -> str:
         return f"/api/v1/namespaces/{self.name}/pods"
 
@@ -181,6 +197,24 @@ class Plot:
         sent = None if body is None else json.dumps(body).encode()
         with self.cluster.api.session() as session:
             return session.call(method, path, sent, kind)
+
+
+@contextlib.contextmanager
+def extending(
+    cluster: Cluster, name: str = "extender", settings: Mapping[str, str] = QUICK
+) -> Iterator[Extender]:
+    """Have an extender run."""
+    extender = start_extender(cluster, name=name, settings=settings)
+    yield extender
+    extender.process.kill()
+
+
+@contextlib.contextmanager
+def plotted(cluster: Cluster, extender: Extender, name: str) -> Iterator[Plot]:
+    """Give a test its plot, of which nothing is left for the next one."""
+    plot = Plot(cluster, extender, name)
+    yield plot
+    plot.clear()
 
 
 def unschedulable(found: Json) -> str:

@@ -21,6 +21,8 @@ Place = tuple[str | int, ...]
 _MARK = "\x7ftext-{}\x7f"
 _MOST_EDITS = 4
 _MOST_CUTS = 3
+_LONGEST = 4 << 20
+"""Bytes that one edit may come to: beyond what a server reads, a body shows nothing more."""
 
 TEXTS = (
     "null", "true", "0", "-1", '""', "[]", "{}", "[null]", '{"":null}', "1.5", "1e999", "-0.0",
@@ -112,7 +114,7 @@ def _edited(draw: st.DrawFn, original: Recorded) -> bytes:
         _edit(draw, tree, draw(st.sampled_from(original.places)), texts)
     encoded = json.dumps(tree, separators=(",", ":"), ensure_ascii=draw(st.booleans()))
     for number, text in enumerate(texts):
-        encoded = encoded.replace(json.dumps(_MARK.format(number)), text)
+        encoded = encoded.replace(json.dumps(_MARK.format(number)), text, _LONGEST // len(text))
     return encoded.encode("utf-8", "surrogatepass")
 
 
@@ -130,7 +132,9 @@ def _edit(draw: st.DrawFn, tree: Json, place: Place, texts: list[str]) -> None:
     elif how == "rename" and isinstance(parent, dict):
         parent[draw(st.sampled_from((key.upper(), key + " ", "", "metadata")))] = parent.pop(key)
     elif how == "double" and isinstance(parent, list):
-        parent.extend([parent[key]] * draw(st.sampled_from((1, 300))))
+        most = _LONGEST // len(json.dumps(parent[key]))
+        times = min(most, draw(st.sampled_from((1, 300))))
+        parent.extend(copy.deepcopy(parent[key]) for _ in range(times))
     elif how == "wrap":
         parent[key] = draw(
             st.sampled_from(([parent[key]], {"": parent[key]}, {"items": [parent[key]]}))

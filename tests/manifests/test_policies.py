@@ -84,6 +84,20 @@ def test_the_reserved_keys_of_pods_are_those_that_the_coordinator_writes() -> No
     assert f"g.name == '{names.GATE}'" in condition
 
 
+def test_a_binding_may_not_write_what_may_not_be_changed_on_pods() -> None:
+    """The API server copies its annotations and labels onto the pod."""
+    (condition, _) = conditions(named("muster-bindings"))
+    annotations, labels = condition.split("||")
+    (of_pods, _) = conditions(named("muster-pods"))
+    (of_wrapped, _) = conditions(named("muster-wrapped-pods"))
+    (by_binding, _) = conditions(named("muster-wrapped-bindings"))
+    key = re.compile(r"'((?:muster\.dev|ray\.io)/[^']*)'")
+    assert {*key.findall(annotations)} == {names.FENCE, names.RELEASED, names.TOLD}
+    assert {*key.findall(labels)} == {names.RAY_NODE_TYPE}
+    assert {*key.findall(by_binding)} == {*key.findall(of_wrapped)}
+    assert {*key.findall(of_pods)} <= {*key.findall(condition), names.GATE}
+
+
 def test_the_labels_of_wrapped_pods_are_those_that_name_an_app_wrapper() -> None:
     (condition, _) = conditions(named("muster-wrapped-pods"))
     labels = (
@@ -96,9 +110,14 @@ def test_the_labels_of_wrapped_pods_are_those_that_name_an_app_wrapper() -> None
 
 
 def test_only_what_is_written_of_pods_that_exist_is_judged() -> None:
-    """Not their status: kubelets write it all the time, and tenants cannot."""
+    """With their status, by which labels and annotations can be written too."""
     (rule,) = named("muster-pods")["matchConstraints"]["resourceRules"]
-    assert (rule["operations"], rule["resources"]) == (["UPDATE"], ["pods"])
+    assert (rule["operations"], rule["resources"]) == (["UPDATE"], ["pods", "pods/status"])
+    (rule,) = named("muster-wrapped-pods")["matchConstraints"]["resourceRules"]
+    assert (rule["operations"], rule["resources"]) == (["UPDATE"], ["pods", "pods/status"])
+    for name in ("muster-bindings", "muster-wrapped-bindings"):
+        (rule,) = named(name)["matchConstraints"]["resourceRules"]
+        assert (rule["operations"], rule["resources"]) == (["CREATE"], ["pods/binding", "bindings"])
     (rule,) = named("muster-gangs")["matchConstraints"]["resourceRules"]
     assert rule["resources"] == ["gangs", "gangs/status", "gangqueues/status"]
 

@@ -67,15 +67,16 @@ def test_a_missing_python_is_told_apart(tmp_path: Path) -> None:
     assert "there is no 'no-such-python' on PATH" in done.stderr
 
 
-def test_make_test_tries_all_examples_and_the_same_each_time() -> None:
-    """Soundness rests on their number; only test-unit tries fewer."""
+def test_make_test_tries_half_of_the_examples_and_the_same_each_time() -> None:
+    """Soundness rests on their number: only test-unit tries fewer, and test-long all, new ones."""
     used = dict(
         re.findall(r'-m "(.*)" --hypothesis-profile=(\w+)', (ROOT / "Makefile").read_text())
     )
     assert used == {"not long": "repeatable", "not controlplane and not long": "quick"}
-    repeatable, quick = (settings.get_profile(name) for name in ("repeatable", "quick"))
-    assert (repeatable.max_examples, repeatable.derandomize) == (100, True)
-    assert quick.max_examples == 25
+    names = ("repeatable", "quick", "muster")
+    repeatable, quick, whole = (settings.get_profile(name) for name in names)
+    assert (repeatable.max_examples, repeatable.derandomize) == (50, True)
+    assert (quick.max_examples, whole.max_examples) == (25, 100)
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:

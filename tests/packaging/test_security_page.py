@@ -2,7 +2,7 @@
 
 import re
 
-from tests.controlplane.attacks import BY_GANGS, BY_PODS, BY_VALIDATION, RBAC, REQUESTS
+from tests.controlplane.attacks import BY_BINDINGS, BY_GANGS, BY_PODS, BY_VALIDATION, RBAC, REQUESTS
 from tests.controlplane.test_attacks import COSTS
 from tests.packaging.tree import ROOT
 
@@ -10,6 +10,7 @@ ROW = re.compile(r"^\| `([a-z-]+)`(?:: [^|]*)? \| ([^|]*) \|$", re.MULTILINE)
 IN_WORDS = {
     RBAC: "RBAC",
     BY_PODS: "policy `muster-pods`",
+    BY_BINDINGS: "policy `muster-bindings`",
     BY_GANGS: "policy `muster-gangs`",
     BY_VALIDATION: "the API server's validation",
     "": "the API server: ",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.model.amounts import Amounts
@@ -15,6 +15,7 @@ from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Admitted
 from scheduling.queueing.quota_tree import QuotaTree
 from tests.builders import GPU
+from tests.examples import examples
 from tests.scheduling.preemption.cluster import Cluster, Spec
 
 NAMES = ("q0", "q1", "q2", "q3", "q4")
@@ -83,7 +84,7 @@ def described(cluster: Cluster) -> str:
     return f"{cluster.queues}\n{cluster.nodes}\n{cluster.gangs}\n{cluster.stopped}"
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(clusters(9))
 def test_it_comes_to_an_end_and_no_two_stop_each_other_in_turn(cluster: Cluster) -> None:
     """Gangs come one after the other, none ends by itself, and victims wait again at once."""
@@ -98,7 +99,7 @@ def test_it_comes_to_an_end_and_no_two_stop_each_other_in_turn(cluster: Cluster)
         )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(clusters(9))
 def test_each_preemption_is_what_the_rules_allow_and_within_quota(cluster: Cluster) -> None:
     everyone = cluster.gangs
@@ -114,7 +115,7 @@ def test_each_preemption_is_what_the_rules_allow_and_within_quota(cluster: Clust
         cluster.settle(CYCLES)
 
 
-@settings(max_examples=75)
+@examples(75)
 @given(clusters(5), st.integers(1, 4))
 def test_what_is_taken_is_enough_and_no_less_would_be(cluster: Cluster, first: int) -> None:
     runs_some(cluster, first)
@@ -130,7 +131,7 @@ def test_what_is_taken_is_enough_and_no_less_would_be(cluster: Cluster, first: i
                 assert not is_admitted(cluster, spec, less), described(cluster)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(clusters(), st.integers(1, 4), st.integers(0, 2))
 def test_where_what_is_ending_is_enough_nothing_is_taken(
     cluster: Cluster, first: int, at: int
@@ -148,7 +149,7 @@ def test_where_what_is_ending_is_enough_nothing_is_taken(
             assert not alone.stop(alone.cycle())
 
 
-@settings(max_examples=75)
+@examples(75)
 @given(clusters(5), st.integers(1, 4))
 def test_where_all_that_may_be_taken_is_enough_something_is(cluster: Cluster, first: int) -> None:
     runs_some(cluster, first)

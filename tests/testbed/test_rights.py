@@ -49,6 +49,7 @@ def grants(*objects: Json) -> frozenset[Grant]:
 
 def request(verb: str, resource: str, **more: Any) -> Asked:
     usual = {"group": "", "name": "", "namespace": "", "allowed": True, "account": "worker"}
+    usual["agent"] = "muster-worker"
     return Asked(**{**usual, **more}, verb=verb, resource=resource)
 
 
@@ -68,8 +69,44 @@ def test_only_what_is_bound_to_accounts_of_the_namespace_counts() -> None:
     viewing, other = role("view", rule("get", "pods")), role("other", rule("list", "pods"))
     elsewhere = bound(other, home="team")
     user = {**bound(other), "subjects": [{"kind": "User", "name": "worker"}]}
-    unknown = bound(role("system:kube-scheduler"))
-    assert grants(viewing, other, elsewhere, user, unknown) == frozenset()
+    assert grants(viewing, other, elsewhere, user) == frozenset()
+
+
+def test_a_role_that_is_not_of_these_manifests_is_an_error_unless_it_is_named() -> None:
+    """Bound to cluster-admin, an account could do all, and no grant of it would be unused."""
+    wide = bound(role("cluster-admin"))
+    with pytest.raises(ValueError, match="role cluster-admin of worker is not among these"):
+        grants(wide)
+    assert grants_of([wide], HOME, [("worker", "cluster-admin")]) == frozenset()
+    with pytest.raises(ValueError, match="role cluster-admin of worker"):
+        grants_of([wide], HOME, [("other", "cluster-admin"), ("worker", "view")])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("Group", "system:authenticated"),
+        ("Group", "system:serviceaccounts"),
+        ("Group", f"system:serviceaccounts:{HOME}"),
+        ("User", f"system:serviceaccount:{HOME}:worker"),
+    ],
+)
+def test_rights_of_accounts_by_other_subjects_are_an_error(kind: str, name: str) -> None:
+    reading = role("reading", rule("get", "pods"))
+    binding = {**bound(reading), "subjects": [{"kind": kind, "name": name}]}
+    with pytest.raises(ValueError, match=f"subject {name}; allowed: service accounts by name"):
+        grants(reading, binding)
+
+
+def test_a_list_is_an_error_for_what_is_in_it_is_not_seen() -> None:
+    with pytest.raises(ValueError, match="kind List"):
+        grants({"kind": "List", "items": [role("r", rule("get", "pods"))]})
+
+
+def test_an_empty_list_of_names_is_every_name() -> None:
+    reading = role("reading", {**rule("get", "secrets"), "resourceNames": []})
+    (found,) = grants(reading, bound(reading))
+    assert found.name == ""
 
 
 def test_a_cluster_role_that_a_binding_of_a_namespace_names_grants_there_alone() -> None:
@@ -99,6 +136,7 @@ def test_what_is_aggregated_to_a_role_counts_as_its_own() -> None:
     [
         (rule("*", "pods"), r"role wide: \* in verbs"),
         (rule("get", "*"), r"role wide: \* in resources"),
+        (rule("patch", "*/status"), r"role wide: \* in resources"),
         (rule("get", "pods", group="*"), r"role wide: \* in apiGroups"),
         ({"nonResourceURLs": ["/metrics"], "verbs": ["get"]}, "nonResourceURLs in a rule"),
     ],
@@ -146,6 +184,31 @@ def test_what_was_never_asked_is_unused_and_a_refusal_uses_nothing() -> None:
     assert uses.unused == {other}
 
 
+@pytest.mark.parametrize("agent", ["", "kubectl/v1.36.3", "Python-urllib/3.13"])
+def test_what_a_client_of_a_test_asks_shows_no_use(agent: str) -> None:
+    uses = Uses([GRANT])
+    uses.take_in([FITTING._replace(agent=agent)])
+    assert uses.used == set()
+    uses.take_in([FITTING._replace(agent="muster-coordinator")])
+    assert uses.used == {GRANT}
+
+
+def test_of_two_grants_the_narrower_one_is_used() -> None:
+    """The wider one is more than is needed, until a request needs it."""
+    wide, here, named = (
+        GRANT._replace(name="", namespace=""),
+        GRANT._replace(name=""),
+        GRANT._replace(namespace=""),
+    )
+    uses = Uses([wide, here, named])
+    uses.take_in([FITTING])
+    assert uses.unused == {wide, here}
+    uses.take_in([FITTING._replace(name="other")])
+    assert uses.unused == {wide}
+    uses.take_in([FITTING._replace(name="other", namespace="team")])
+    assert uses.unused == frozenset()
+
+
 def test_a_refusal_is_told_with_its_place() -> None:
     uses = Uses([])
     uses.refuse([FITTING, FITTING._replace(verb="delete", allowed=False)], "cluster-3")
@@ -171,6 +234,7 @@ def line(verb: str, decision: str = "allow", **ref: str) -> str:
         "kind": "Event",
         "stage": "ResponseComplete",
         "requestURI": "/apis/x?watch=1",
+        "userAgent": "muster-worker",
         "verb": verb,
         "user": {"username": f"system:serviceaccount:{HOME}:worker", "groups": []},
         "annotations": {"authorization.k8s.io/decision": decision},

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.foreseen.admission import Admission
@@ -18,6 +18,7 @@ from kube.wrapped.faults import MOST_PARTS, MOST_PODS
 from kube.wrapped.items import read
 from kube.wrapped.paths import at, parse, written
 from kube.wrapped.stand_in import stand_in
+from tests.examples import examples
 from tests.kube.wrapped.samples import (
     Json,
     config_map,
@@ -144,7 +145,7 @@ def test_the_samples_are_fine() -> None:
         survives(wrapper(spec))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.sampled_from([CODEFLARE, MCAD]).flatmap(
         lambda spec: st.tuples(st.just(spec), st.sampled_from(places(spec)), ANYTHING)

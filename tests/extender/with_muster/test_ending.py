@@ -11,12 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.cluster import Cluster
-from testbed.muster import Muster, start_extender, start_muster, with_muster
-from testbed.options import Options
+from testbed.muster import Extender, Muster
 from tests.controlplane.plot import Plot, is_unschedulable, plotted
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
-from tests.extender.plot import QUICK
+from tests.extender.with_muster.conftest import deciding, scheduling
 
 pytestmark = pytest.mark.controlplane
 
@@ -27,25 +25,22 @@ _NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
-    directory = tmp_path_factory.mktemp("ending") / "root"
-    options = Options(scheduler=False, kuberay_args=("--reconcile-concurrency=4",))
-    with Cluster.start(directory, with_muster(options)) as cluster:
-        extender = start_extender(cluster, settings=QUICK)
-        cluster.start_scheduler(extender.scheduler_config())
-        yield start_muster(cluster, settings=SETTINGS)
+def whole(muster: Muster, extender: Extender) -> Iterator[Muster]:
+    """Muster with a coordinator, and a scheduler that asks the extender."""
+    with deciding(muster, SETTINGS), scheduling(muster, extender.scheduler_config()):
+        yield muster
 
 
 @pytest.fixture
-def plot(muster: Muster) -> Iterator[Plot]:
-    with plotted(muster.cluster, f"ending-{next(_NUMBERS)}") as plot:
+def plot(whole: Muster) -> Iterator[Plot]:
+    with plotted(whole.cluster, f"ending-{next(_NUMBERS)}") as plot:
         yield plot
 
 
 @pytest.fixture
-def other(muster: Muster, plot: Plot) -> Iterator[Plot]:
+def other(whole: Muster, plot: Plot) -> Iterator[Plot]:
     """Another tenant, with pods on the same nodes."""
-    with plotted(muster.cluster, f"{plot.name}-other") as other:
+    with plotted(whole.cluster, f"{plot.name}-other") as other:
         other.selector = plot.selector
         yield other
 

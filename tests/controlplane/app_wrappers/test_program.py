@@ -5,7 +5,6 @@ Gangs are written by hand here, as the coordinator would.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ import yaml
 from kube.objects import names
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
-from testbed.muster import Muster, start_muster, wait_app_wrappers_trusted, with_app_wrappers
-from testbed.options import Options
+from testbed.muster import Muster, wait_app_wrappers_trusted
 from testbed.waiting import wait_until
 
 Json = dict[str, Any]
@@ -26,21 +24,13 @@ GANGS = f"/apis/{names.API_VERSION}"
 
 
 @pytest.fixture(scope="module")
-def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
-    """A cluster with the webhook and two replicas of the wrapper.
-
-    Its API server wants a right to the finalizers of an owner that is to outlive what it owns.
-    """
-    plugin = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
-    users = {TENANT: ("team",)}
-    options = Options(kwok=False, scheduler=False, users=users, apiserver_args=plugin)
-    directory = tmp_path_factory.mktemp("wrappers") / "root"
-    with Cluster.start(directory, with_app_wrappers(options)) as cluster:
-        muster = start_muster(cluster, coordinators=0, app_wrappers="All")
-        for _ in range(2):
-            muster.start_wrapper()
-        wait_app_wrappers_trusted(cluster)
-        yield muster
+def replicas(own: Muster) -> Iterator[Muster]:
+    """Two replicas of the wrapper, and nothing that writes Gangs."""
+    for _ in range(2):
+        own.start_wrapper()
+    wait_app_wrappers_trusted(own.cluster)
+    yield own
+    own.cluster.kubectl("delete", f"{names.APP_WRAPPERS}.workload.codeflare.dev", "--all", "-A")
 
 
 class Place:
@@ -137,26 +127,6 @@ def deployment(replicas: int) -> Json:
     }
 
 
-def job_set_definition(path: Path) -> Path:
-    """Of a kind that no program here knows, for an API server to serve."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha2", "served": True, "storage": True}
-    names_of = {"kind": "JobSet", "plural": "jobsets", "singular": "jobset", "listKind": "JobSets"}
-    body = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "jobsets.jobset.x-k8s.io"},
-        "spec": {
-            "group": "jobset.x-k8s.io",
-            "names": names_of,
-            "scope": "Namespaced",
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-    path.write_text(json.dumps(body))
-    return path
-
-
 def one_of_each(cluster: Cluster) -> list[Json]:
     """All kinds that may be wrapped as the manifests have it, as small as they can be."""
     web = deployment(1)
@@ -185,14 +155,13 @@ def one_of_each(cluster: Cluster) -> list[Json]:
     ]
 
 
-def test_every_kind_that_is_granted_is_created_and_deleted(muster: Muster, tmp_path: Path) -> None:
-    muster.cluster.create_crds(job_set_definition(tmp_path / "jobsets.yaml"))
-    place = Place(muster.cluster, "every-kind")
+def test_every_kind_that_is_granted_is_created_and_deleted(replicas: Muster) -> None:
+    place = Place(replicas.cluster, "every-kind")
     more = ("rayclusters.ray.io", "rayjobs.ray.io", "rayservices.ray.io", "jobsets.jobset.x-k8s.io")
     asked = (f"--resource={each}" for each in more)
     place.kubectl("create", "role", "more", "--verb=create", *asked)
     place.kubectl("create", "rolebinding", "more", "--role=more", f"--user={TENANT}")
-    every = one_of_each(muster.cluster)
+    every = one_of_each(replicas.cluster)
     wait_until(lambda: place.creates(wrapper("aw", *every)), "the tenant to have its rights")
     place.wait_phase("aw", "Suspended")
     place.gang("aw", "Waiting", placed=True)
@@ -209,8 +178,8 @@ def test_every_kind_that_is_granted_is_created_and_deleted(muster: Muster, tmp_p
     assert place.listed(kinds) == []
 
 
-def test_items_come_with_the_placement_and_go_with_it(muster: Muster) -> None:
-    place = Place(muster.cluster, "comes-and-goes")
+def test_items_come_with_the_placement_and_go_with_it(replicas: Muster) -> None:
+    place = Place(replicas.cluster, "comes-and-goes")
     place.create(wrapper("aw", config_map("settings"), deployment(2)))
     place.wait_phase("aw", "Suspended")
     place.gang("aw", "Waiting", placed=False)
@@ -233,8 +202,8 @@ def test_items_come_with_the_placement_and_go_with_it(muster: Muster) -> None:
     wait_until(lambda: place.listed(left) == [], "all to be gone with the AppWrapper")
 
 
-def test_what_the_creator_may_not_do_any_more_is_taken_back(muster: Muster) -> None:
-    place = Place(muster.cluster, "rights-lost")
+def test_what_the_creator_may_not_do_any_more_is_taken_back(replicas: Muster) -> None:
+    place = Place(replicas.cluster, "rights-lost")
     place.create(wrapper("aw", config_map("settings"), deployment(1)))
     place.wait_phase("aw", "Suspended")
     place.kubectl("delete", "rolebinding", "edits")
@@ -248,17 +217,19 @@ def test_what_the_creator_may_not_do_any_more_is_taken_back(muster: Muster) -> N
     wait_until(lambda: place.listed("configmaps,deployments") == [], "the ConfigMap to be gone")
 
 
-def test_a_leader_that_is_killed_while_it_creates_is_followed_by_the_other(muster: Muster) -> None:
-    place = Place(muster.cluster, "killed")
+def test_a_leader_that_is_killed_while_it_creates_is_followed_by_the_other(
+    replicas: Muster,
+) -> None:
+    place = Place(replicas.cluster, "killed")
     many = [config_map(f"settings-{number:03}") for number in range(300)]
     place.create(wrapper("aw", *many))
     place.wait_phase("aw", "Suspended")
     place.gang("aw", "Waiting", placed=True)
     place.wait_phase("aw", "Resuming")
-    leads = muster.cluster.api.get(
+    leads = replicas.cluster.api.get(
         "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases/muster-wrapper"
     )["spec"]["holderIdentity"]
-    (leader,) = (each for each in muster.wrappers if each.name == leads)
+    (leader,) = (each for each in replicas.wrappers if each.name == leads)
     leader.kill()
     assert place.status("aw")["phase"] == "Resuming"
     place.wait_phase("aw", "Running")

@@ -10,9 +10,9 @@ import pytest
 
 from testbed.cluster import Cluster
 from testbed.components import SCHEDULER
-from testbed.muster import Extender, start_extender, with_muster
-from testbed.options import WITHOUT_WATCH_LIST, Options
-from tests.extender.plot import QUICK, Plot
+from testbed.muster import Extender
+from testbed.pytest_plugin import FolderCluster
+from tests.extender.plot import BY_HAND, Plot, extending, plotted
 from tests.extender.worlds import pod
 
 pytestmark = pytest.mark.controlplane
@@ -21,23 +21,21 @@ _NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Extender]]:
-    """One cluster with an extender, which lists all; each test starts the scheduler it is about."""
-    directory = tmp_path_factory.mktemp("variants") / "root"
-    listing = Options(scheduler=False, kuberay=False, apiserver_args=WITHOUT_WATCH_LIST)
-    options = with_muster(listing)
-    with Cluster.start(directory, options) as cluster:
-        yield cluster, start_extender(cluster, settings=QUICK)
+def started(folder_cluster: FolderCluster) -> Iterator[tuple[Cluster, Extender]]:
+    """An extender; each test starts the scheduler it is about."""
+    cluster = folder_cluster(BY_HAND)
+    with extending(cluster) as extender:
+        yield cluster, extender
 
 
 @pytest.fixture
 def plot(started: tuple[Cluster, Extender]) -> Iterator[Plot]:
     """A node with a reservation of 8 GPUs and 90 CPUs, and no scheduler yet."""
-    plot = Plot(*started, f"variant-{next(_NUMBERS)}")
-    (node,) = plot.add_nodes(1)
-    plot.place("train", {node: 1}, cpu=90)
-    yield plot
-    plot.cluster.process(SCHEDULER).kill()
+    with plotted(*started, f"variant-{next(_NUMBERS)}") as plot:
+        (node,) = plot.add_nodes(1)
+        plot.place("train", {node: 1}, cpu=90)
+        yield plot
+        plot.cluster.process(SCHEDULER).kill()
 
 
 def schedule(plot: Plot, variant: str = "configuration", **changes: Any) -> None:

@@ -9,14 +9,16 @@ import itertools
 import random
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from testbed.cluster import Cluster
-from testbed.muster import Extender, start_extender, with_muster
-from testbed.options import Options
+from testbed.components import SCHEDULER
+from testbed.muster import Extender
+from testbed.pytest_plugin import FolderCluster
 from testbed.recipes import chosen_kubernetes
-from tests.extender.plot import QUICK, Plot, unschedulable
+from tests.extender.plot import BY_HAND, Plot, extending, plotted, unschedulable
 from tests.extender.worlds import member, pinned, pod
 
 pytestmark = pytest.mark.controlplane
@@ -30,21 +32,20 @@ _OLDER = pytest.param("1.35.4", marks=[pytest.mark.long, pytest.mark.timeout(180
 
 @pytest.fixture(scope="module", params=[chosen_kubernetes(), _OLDER])
 def extender(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, folder_cluster: FolderCluster
 ) -> Iterator[tuple[Cluster, Extender]]:
-    """One cluster without KubeRay, with an extender and the scheduler of the manifests."""
-    directory = tmp_path_factory.mktemp("extender") / "root"
-    stock = Options(scheduler=False, kuberay=False, kubernetes=request.param)
-    options = with_muster(stock)
-    with Cluster.start(directory, options) as cluster:
-        started = start_extender(cluster, settings=QUICK)
+    """An extender with the scheduler of the manifests."""
+    cluster = folder_cluster(replace(BY_HAND, kubernetes=request.param))
+    with extending(cluster) as started:
         cluster.start_scheduler(started.scheduler_config())
         yield cluster, started
+        cluster.process(SCHEDULER).kill()
 
 
 @pytest.fixture
-def plot(extender: tuple[Cluster, Extender]) -> Plot:
-    return Plot(*extender, f"plot-{next(_NUMBERS)}")
+def plot(extender: tuple[Cluster, Extender]) -> Iterator[Plot]:
+    with plotted(*extender, f"plot-{next(_NUMBERS)}") as plot:
+        yield plot
 
 
 def test_a_burst_of_fillers_leaves_reserved_room_alone(plot: Plot) -> None:

@@ -11,19 +11,21 @@ from testbed.cluster import Cluster
 from testbed.errors import TestbedError
 from testbed.following import DELETED, Follower
 from testbed.nodes import NodeSpec
-from testbed.options import Options
+from testbed.pytest_plugin import FolderCluster
 from testbed.recorder import Recorder
 from testbed.waiting import wait_until
+from tests.testbed.running.conftest import SMALL
 
 pytestmark = pytest.mark.controlplane
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    directory = tmp_path_factory.mktemp("recorder") / "root"
-    with Cluster.start(directory, Options(kuberay=False)) as cluster:
-        cluster.add_nodes([NodeSpec("node")])
-        yield cluster
+def cluster(folder_cluster: FolderCluster) -> Iterator[Cluster]:
+    """The small one, with a node."""
+    cluster = folder_cluster(SMALL)
+    cluster.add_nodes([NodeSpec("node")])
+    yield cluster
+    cluster.kubectl("delete", "node", "node")
 
 
 @pytest.fixture

@@ -15,16 +15,15 @@ import pytest
 import yaml
 
 from testbed.cluster import Cluster
+from testbed.components import SCHEDULER
 from testbed.errors import TestbedError
 from testbed.nodes import GPU, NodeSpec, copies
-from testbed.options import Options
-from testbed.pytest_plugin import MakeCluster
 from testbed.standing import birth
 from testbed.waiting import wait_until
 
 pytestmark = pytest.mark.controlplane
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def pod(name: str, **spec: Any) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def phase(cluster: Cluster, namespace: str, name: str) -> str:
     return str(read(cluster, "pod", name, "-n", namespace)["status"]["phase"])
 
 
-def test_nodes_have_their_shape_and_no_taint_but_their_own(shared_cluster: Cluster) -> None:
+def test_nodes_have_their_shape_and_no_taint_but_their_own(whole: Cluster) -> None:
     spec = NodeSpec(
         name="shaped",
         cpus=96,
@@ -52,8 +51,8 @@ def test_nodes_have_their_shape_and_no_taint_but_their_own(shared_cluster: Clust
         resources={"example.com/nic": 2},
         allocatable={"cpu": 90},
     )
-    shared_cluster.add_nodes([spec])
-    node = read(shared_cluster, "node", "shaped")
+    whole.add_nodes([spec])
+    node = read(whole, "node", "shaped")
     assert node["status"]["capacity"]["cpu"] == "96"
     assert node["status"]["allocatable"]["cpu"] == "90"
     assert node["status"]["allocatable"][GPU] == "8"
@@ -62,84 +61,69 @@ def test_nodes_have_their_shape_and_no_taint_but_their_own(shared_cluster: Clust
     assert node["spec"]["taints"] == [{"key": "reserved", "value": "yes", "effect": "NoSchedule"}]
 
 
-def test_a_pod_is_bound_runs_and_goes(shared_cluster: Cluster) -> None:
-    shared_cluster.create_namespace("runs")
-    shared_cluster.add_nodes([NodeSpec(name="runs")])
+def test_a_pod_is_bound_runs_and_goes(whole: Cluster) -> None:
+    whole.create_namespace("runs")
+    whole.add_nodes([NodeSpec(name="runs")])
     pinned = pod("pinned", nodeSelector={"kubernetes.io/hostname": "runs"})
-    shared_cluster.api.create("/api/v1/namespaces/runs/pods", pinned)
-    wait_until(lambda: phase(shared_cluster, "runs", "pinned") == "Running", "the pod to run")
-    running = read(shared_cluster, "pod", "pinned", "-n", "runs")
+    whole.api.create("/api/v1/namespaces/runs/pods", pinned)
+    wait_until(lambda: phase(whole, "runs", "pinned") == "Running", "the pod to run")
+    running = read(whole, "pod", "pinned", "-n", "runs")
     conditions = {c["type"]: c["status"] for c in running["status"]["conditions"]}
     assert running["spec"]["nodeName"] == "runs"
     assert conditions["Ready"] == conditions["PodScheduled"] == "True"
     assert running["status"]["podIP"]
-    shared_cluster.kubectl("delete", "pod", "pinned", "-n", "runs", "--timeout=120s")
+    whole.kubectl("delete", "pod", "pinned", "-n", "runs", "--timeout=120s")
 
 
-def test_a_pod_of_a_job_ends(shared_cluster: Cluster) -> None:
-    shared_cluster.create_namespace("jobs")
-    shared_cluster.add_nodes([NodeSpec(name="jobs")])
-    shared_cluster.kubectl("create", "job", "once", "--image=none", "-n", "jobs")
-    shared_cluster.kubectl(
-        "wait", "--for=condition=Complete", "job/once", "-n", "jobs", "--timeout=120s"
-    )
+def test_a_pod_of_a_job_ends(whole: Cluster) -> None:
+    whole.create_namespace("jobs")
+    whole.add_nodes([NodeSpec(name="jobs")])
+    whole.kubectl("create", "job", "once", "--image=none", "-n", "jobs")
+    whole.kubectl("wait", "--for=condition=Complete", "job/once", "-n", "jobs", "--timeout=120s")
 
 
-def test_a_gated_pod_stays_and_is_deleted(shared_cluster: Cluster) -> None:
-    shared_cluster.create_namespace("gated")
+def test_a_gated_pod_stays_and_is_deleted(whole: Cluster) -> None:
+    whole.create_namespace("gated")
     gated = pod("gated", schedulingGates=[{"name": "example.com/gate"}])
-    shared_cluster.api.create("/api/v1/namespaces/gated/pods", gated)
-    assert phase(shared_cluster, "gated", "gated") == "Pending"
-    shared_cluster.kubectl("delete", "pod", "gated", "-n", "gated", "--timeout=120s")
+    whole.api.create("/api/v1/namespaces/gated/pods", gated)
+    assert phase(whole, "gated", "gated") == "Pending"
+    whole.kubectl("delete", "pod", "gated", "-n", "gated", "--timeout=120s")
 
 
-def ray_state(cluster: Cluster, name: str) -> str:
-    status = read(cluster, "raycluster", name).get("status", {})
+def ray_state(cluster: Cluster, namespace: str, name: str) -> str:
+    status = read(cluster, "raycluster", name, "-n", namespace).get("status", {})
     return str(status.get("state", ""))
 
 
-def test_kuberays_own_sample_becomes_ready_and_goes_with_its_pods(cluster: Cluster) -> None:
-    cluster.add_nodes(copies(NodeSpec("node", cpus=4), 2))
-    sample = yaml.safe_load((cluster.samples / "ray-cluster.sample.yaml").read_text())
+def test_kuberays_own_sample_becomes_ready_and_goes_with_its_pods(whole: Cluster) -> None:
+    here = ("-n", "sample")
+    whole.create_namespace("sample")
+    whole.add_nodes(copies(NodeSpec("node", cpus=4), 2))
+    sample = yaml.safe_load((whole.samples / "ray-cluster.sample.yaml").read_text())
     name = sample["metadata"]["name"]
-    cluster.kubectl("apply", "-f", "-", input=json.dumps(sample))
-    wait_until(lambda: ray_state(cluster, name) == "ready", "the Ray cluster to be ready")
-    pods = read(cluster, "pods", "-l", f"ray.io/cluster={name}")["items"]
+    whole.kubectl("apply", *here, "-f", "-", input=json.dumps(sample))
+    wait_until(lambda: ray_state(whole, "sample", name) == "ready", "the Ray cluster to be ready")
+    pods = read(whole, "pods", *here, "-l", f"ray.io/cluster={name}")["items"]
     kinds = sorted(pod["metadata"]["labels"]["ray.io/node-type"] for pod in pods)
     assert kinds == ["head", "worker"]
-    cluster.kubectl("delete", "raycluster", name)
+    whole.kubectl("delete", "raycluster", *here, name)
     # The garbage collector knows the kind from its start, and need not look for it every 30 s.
-    wait_until(lambda: not read(cluster, "pods")["items"], "the pods to be collected")
+    wait_until(lambda: not read(whole, "pods", *here)["items"], "the pods to be collected")
 
 
 @pytest.mark.parametrize("sample", ["ray-job.sample.yaml", "ray-service.sample.yaml"])
-def test_kuberay_makes_ray_clusters_for_jobs_and_services(
-    shared_cluster: Cluster, sample: str
-) -> None:
+def test_kuberay_makes_ray_clusters_for_jobs_and_services(whole: Cluster, sample: str) -> None:
     namespace = sample.split(".", maxsplit=1)[0]
-    shared_cluster.create_namespace(namespace)
-    manifest = str(shared_cluster.samples / sample)
-    shared_cluster.kubectl("apply", "-n", namespace, "-f", manifest)
+    whole.create_namespace(namespace)
+    manifest = str(whole.samples / sample)
+    whole.kubectl("apply", "-n", namespace, "-f", manifest)
     kind = "rayclusters.ray.io"
-    wait_until(
-        lambda: read(shared_cluster, kind, "-n", namespace)["items"], f"the cluster of {sample}"
-    )
+    wait_until(lambda: read(whole, kind, "-n", namespace)["items"], f"the cluster of {sample}")
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster without KubeRay that tests may stop and restart, with a user."""
-    options = Options(kuberay=False, users={"tenant": ("team-a",)})
-    with Cluster.start(tmp_path_factory.mktemp("small") / "root", options) as cluster:
-        yield cluster
-
-
-def test_two_clusters_at_once_know_nothing_of_each_other(
-    small: Cluster, make_cluster: MakeCluster
-) -> None:
-    other = make_cluster(Options(kuberay=False))
-    other.add_nodes([NodeSpec("only-here")])
-    assert "only-here" in other.kubectl("get", "nodes")
+def test_two_clusters_at_once_know_nothing_of_each_other(small: Cluster, whole: Cluster) -> None:
+    whole.add_nodes([NodeSpec("only-here")])
+    assert "only-here" in whole.kubectl("get", "nodes")
     assert "only-here" not in small.kubectl("get", "nodes")
 
 
@@ -182,13 +166,22 @@ def test_a_service_account_connects_as_itself(small: Cluster) -> None:
     assert "system:serviceaccount:default:default" in who
 
 
-def test_a_scheduler_configuration_is_used(make_cluster: MakeCluster) -> None:
-    cluster = make_cluster(Options(kuberay=False, scheduler=False))
-    cluster.add_nodes([NodeSpec("node")])
-    cluster.start_scheduler({"profiles": [{"schedulerName": "other"}]})
+@pytest.fixture
+def unscheduled(small: Cluster) -> Iterator[Cluster]:
+    """The small cluster with a node, while its own scheduler does not run."""
+    small.process(SCHEDULER).kill()
+    small.add_nodes([NodeSpec("node")])
+    yield small
+    small.kubectl("delete", "pods,nodes", "--all")
+    small.process(SCHEDULER).kill()
+    small.start_scheduler()
+
+
+def test_a_scheduler_configuration_is_used(unscheduled: Cluster) -> None:
+    unscheduled.start_scheduler({"profiles": [{"schedulerName": "other"}]})
     body = pod("waits", schedulerName="other")
-    cluster.api.create("/api/v1/namespaces/default/pods", body)
-    wait_until(lambda: phase(cluster, "default", "waits") == "Running", "the pod to run")
+    unscheduled.api.create("/api/v1/namespaces/default/pods", body)
+    wait_until(lambda: phase(unscheduled, "default", "waits") == "Running", "the pod to run")
 
 
 OWNER = """

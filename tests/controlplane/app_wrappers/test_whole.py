@@ -15,17 +15,10 @@ import pytest
 from kube.objects import names
 from kube.wrapped.conditions import NOTICES
 from kube.wrapped.mcad_states import NO_ROOM
-from testbed.cluster import Cluster
-from testbed.muster import (
-    APP_WRAPPER,
-    Muster,
-    start_with_app_wrappers,
-    wait_app_wrappers_trusted,
-    with_app_wrappers,
-)
+from testbed.muster import Muster, wait_app_wrappers_trusted
 from testbed.nodes import NodeSpec, copies
-from testbed.options import WITHOUT_WATCH_LIST, Options
 from testbed.recorder import Recorder
+from tests.controlplane.app_wrappers.conftest import MCAD_DEFINITIONS
 from tests.controlplane.plot import Plot, is_ready, label
 from tests.controlplane.rayclusters import (
     Json,
@@ -43,15 +36,27 @@ FIRST, SECOND = "raycluster-complete", "raycluster-complete-1"
 
 
 @pytest.fixture(scope="module")
-def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
-    """A cluster with all programs, which list all that they watch."""
-    directory = tmp_path_factory.mktemp("app-wrappers")
-    options = with_app_wrappers(Options(apiserver_args=WITHOUT_WATCH_LIST))
-    with Cluster.start(directory / "root", options) as cluster:
-        muster = start_with_app_wrappers(cluster)
-        wait_app_wrappers_trusted(cluster)
-        yield muster
-    shutil.rmtree(directory)
+def muster(own: Muster) -> Muster:
+    """All programs, where AppWrappers of MCAD's generation are not known yet."""
+    own.cluster.kubectl("delete", "-f", str(MCAD_DEFINITIONS))
+    shutil.rmtree(own.cluster.directory / "kubectl")  # where kubectl remembers what is served
+    own.start_coordinator(settings={"APP_WRAPPERS": "true"})
+    own.start_wrapper()
+    own.wait_ready()
+    own.wait_led()
+    own.wait_led("wrapper")
+    wait_app_wrappers_trusted(own.cluster)
+    return own
+
+
+@pytest.fixture(scope="module")
+def both_generations(muster: Muster) -> None:
+    """Define those of MCAD's generation while all programs do without them.
+
+    The programs look for them once a minute. A test that needs them later asks for this early.
+    """
+    muster.cluster.kubectl("create", "-f", str(MCAD_DEFINITIONS))
+    muster.cluster.kubectl("wait", "--for=condition=Established", "-f", str(MCAD_DEFINITIONS))
 
 
 @pytest.fixture
@@ -238,6 +243,7 @@ def cpu(found: Json) -> int:
     return sum(int(each[:-1]) if each.endswith("m") else 1000 * int(each) for each in asked)
 
 
+@pytest.mark.usefixtures("both_generations")
 def test_of_100_gpu_pods_of_which_80_would_fit_nothing_is_created(
     plot: Plot, recorder: Recorder
 ) -> None:
@@ -332,13 +338,11 @@ def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(
     assert len(made) == len(maps)
 
 
+@pytest.mark.usefixtures("both_generations")
 def test_both_api_groups_may_have_one_of_a_name_and_the_second_may_come_later(
     plot: Plot, recorder: Recorder
 ) -> None:
     plot.add_node(2)
-    definition = str(APP_WRAPPER / "crds-mcad")
-    plot.cluster.kubectl("create", "-f", definition)  # while all programs do without it
-    plot.cluster.kubectl("wait", "--for=condition=Established", "-f", definition)
     mcads = mcad_wrapper("twin", item(job("of-mcad", 1, 1)))
     create(plot, {**mcads, "apiVersion": names.MCAD_V1BETA1})
     create(plot, wrapper("twin", job("of-codeflare", 1, 1)))

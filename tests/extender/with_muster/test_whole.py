@@ -6,21 +6,21 @@ repairs what others broke.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from kubernetes.utils import parse_quantity
 
 from kube.objects import names
-from testbed.cluster import Cluster
-from testbed.muster import Extender, start_extender, start_muster, with_muster
-from testbed.options import Options
+from testbed.muster import Extender, Muster
 from tests.controlplane.rayclusters import group, head, ray_cluster
-from tests.extender.plot import LABEL, QUICK, Plot
+from tests.extender.plot import LABEL, Plot, plotted
+from tests.extender.with_muster.conftest import deciding, scheduling
 from tests.extender.worlds import GPU, Json, pinned, pod
 from tests.faults.calls import is_release
 from tests.faults.proxy import Proxy
@@ -32,37 +32,37 @@ SECONDS = 240.0
 IMPATIENT = {"BIND_PATIENCE": "2", "TORN_PATIENCE": "5"}
 _ALLOCATABLE = {"cpu": Decimal(96), "memory": parse_quantity("768Gi"), GPU: Decimal(GPUS)}
 
+_NUMBERS = itertools.count(1)
+
 Amounts = dict[str, Decimal]
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A cluster with KubeRay, Muster behind a proxy, an extender, and no scheduler yet."""
-
-    cluster: Cluster
-    extender: Extender
-    proxy: Proxy
+@pytest.fixture
+def proxy(muster: Muster) -> Iterator[Proxy]:
+    """What is between the coordinator and the API server."""
+    with Proxy(muster.cluster.server, muster.cluster.ca_file) as proxy:
+        yield proxy
 
 
 @pytest.fixture
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    directory = tmp_path_factory.mktemp("whole") / "root"
-    options = Options(scheduler=False, kuberay_args=("--reconcile-concurrency=4",))
-    with Cluster.start(directory, with_muster(options)) as cluster:
-        extender = start_extender(cluster, settings=QUICK)
-        with Proxy(cluster.server, cluster.ca_file) as proxy:
-            yield Stage(cluster, extender, proxy)
+def plot(muster: Muster, extender: Extender) -> Iterator[Plot]:
+    with plotted(muster.cluster, extender, f"whole-{next(_NUMBERS)}") as plot:
+        yield plot
 
 
-def _start_muster(stage: Stage, settings: Mapping[str, str] | None = None) -> None:
-    """Start Muster with its coordinator behind the proxy."""
-    cluster = stage.cluster
-    muster = start_muster(cluster, coordinators=0)
+@contextlib.contextmanager
+def staged(
+    muster: Muster,
+    proxy: Proxy,
+    config: Mapping[str, Any] | None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[None]:
+    """Have a coordinator behind the proxy decide, and a scheduler of this configuration bind."""
+    cluster = muster.cluster
     own = cluster.service_account_kubeconfig("muster-system", "muster-coordinator")
-    kubeconfig = stage.proxy.kubeconfig(own, cluster.directory / "proxy.kubeconfig")
-    muster.start_coordinator(kubeconfig, settings)
-    muster.wait_ready()
-    muster.wait_led()
+    kubeconfig = proxy.kubeconfig(own, cluster.directory / "proxy.kubeconfig")
+    with deciding(muster, settings or {}, kubeconfig), scheduling(muster, config):
+        yield
 
 
 @pytest.mark.parametrize(
@@ -73,59 +73,55 @@ def _start_muster(stage: Stage, settings: Mapping[str, str] | None = None) -> No
     ],
 )
 def test_a_gang_binds_whole_after_a_burst_and_keeps_its_slots(
-    stage: Stage, size: int, fillers: int
+    muster: Muster, proxy: Proxy, plot: Plot, size: int, fillers: int
 ) -> None:
     """The extender is killed and comes back in the middle of the burst."""
-    _start_muster(stage)
-    stage.cluster.start_scheduler(stage.extender.scheduler_config())
-    plot = Plot(stage.cluster, stage.extender, "whole")
-    plot.add_nodes(size)
-    held = stage.proxy.hold(is_release)
-    _create_gang(plot, size)
-    reserved = _wait_reserved(plot, size)
-    others = _all_shapes(fillers, sorted(reserved))
-    plot.create_all(others[: fillers // 2])
-    plot.extender.process.kill()
-    plot.extender.process.restart()
-    plot.extender.wait_ready()
-    plot.create_all(others[fillers // 2 :])
-    plot.wait_judged(len(others), SECONDS)
-    assert plot.bound()  # what is not reserved was for them
-    assert _overrun(plot, reserved) == []
-    stage.proxy.lift(held)
-    slots = _wait_whole(plot, size)
-    assert len(plot.bound()) < size + fillers  # some wait, and would take a slot
-    lost = sorted(_members(plot))[-3:]
-    for name in lost:
-        plot.delete(name)
-    plot.wait(lambda: not {*lost} & {*_members(plot)}, "the members to be gone")
-    assert _wait_whole(plot, size) == slots
+    with staged(muster, proxy, plot.extender.scheduler_config()):
+        plot.add_nodes(size)
+        held = proxy.hold(is_release)
+        _create_gang(plot, size)
+        reserved = _wait_reserved(plot, size)
+        others = _all_shapes(fillers, sorted(reserved))
+        plot.create_all(others[: fillers // 2])
+        plot.extender.process.kill()
+        plot.extender.process.restart()
+        plot.extender.wait_ready()
+        plot.create_all(others[fillers // 2 :])
+        plot.wait_judged(len(others), SECONDS)
+        assert plot.bound()  # what is not reserved was for them
+        assert _overrun(plot, reserved) == []
+        proxy.lift(held)
+        slots = _wait_whole(plot, size)
+        assert len(plot.bound()) < size + fillers  # some wait, and would take a slot
+        lost = sorted(_members(plot))[-3:]
+        for name in lost:
+            plot.delete(name)
+        plot.wait(lambda: not {*lost} & {*_members(plot)}, "the members to be gone")
+        assert _wait_whole(plot, size) == slots
 
 
 @pytest.mark.parametrize("configured", [True, False])
 def test_where_the_extender_is_not_asked_the_gang_is_repaired(
-    stage: Stage, configured: bool
+    muster: Muster, proxy: Proxy, plot: Plot, configured: bool
 ) -> None:
     """Others take reserved room, while an extender that may be ignored is down, or where none is
     configured; the gang starts whole on other nodes."""
-    extender, size = stage.extender, 12
-    _start_muster(stage, IMPATIENT)
+    extender, size = plot.extender, 12
     ignorable = extender.scheduler_config(ignorable=True)
-    stage.cluster.start_scheduler(ignorable if configured else None)
-    plot = Plot(stage.cluster, extender, "broken")
-    plot.add_nodes(size)
-    held = stage.proxy.hold(is_release)
-    _create_gang(plot, size)
-    reserved = _wait_reserved(plot, size)
-    extender.process.kill()
-    taken = sorted(reserved)[:3]
-    plot.create_all(pinned(pod(f"on-{node}", gpu=GPUS), node) for node in taken)
-    plot.wait_bound(*(f"on-{node}" for node in taken))
-    assert {node for node, _ in _overrun(plot, reserved)} == {*taken}
-    extender.process.restart()
-    extender.wait_ready()
-    stage.proxy.lift(held)
-    _wait_whole(plot, size)
+    with staged(muster, proxy, ignorable if configured else None, IMPATIENT):
+        plot.add_nodes(size)
+        held = proxy.hold(is_release)
+        _create_gang(plot, size)
+        reserved = _wait_reserved(plot, size)
+        extender.process.kill()
+        taken = sorted(reserved)[:3]
+        plot.create_all(pinned(pod(f"on-{node}", gpu=GPUS), node) for node in taken)
+        plot.wait_bound(*(f"on-{node}" for node in taken))
+        assert {node for node, _ in _overrun(plot, reserved)} == {*taken}
+        extender.process.restart()
+        extender.wait_ready()
+        proxy.lift(held)
+        _wait_whole(plot, size)
 
 
 def _create_gang(plot: Plot, size: int) -> None:

@@ -1,136 +1,31 @@
-"""AppWrappers at the API server: what is stored of them, who may wrap what, and whose pods wait.
+"""AppWrappers at the API server: what is stored of them, and who may wrap what.
 
-One cluster for all of it, with the webhook and without a coordinator: nothing is dispatched here.
+There is the webhook and no other program: nothing is dispatched here.
 """
 
-import itertools
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kube.api.client import Client
-from kube.api.credentials import load_access
-from kube.api.reviewed import HEARD, reviewed_since
 from kube.objects import names
 from kube.objects.user import read_user
-from testbed.cluster import Cluster
 from testbed.errors import TestbedError
-from testbed.muster import APP_WRAPPER, ROOT, Muster, start_muster, with_app_wrappers
-from testbed.options import Options
-from testbed.waiting import wait_until
+from testbed.muster import APP_WRAPPER, ROOT, Muster
+from tests.controlplane.app_wrappers.place import (
+    POOR,
+    TENANT,
+    Json,
+    Place,
+    config_map,
+    deployment,
+    wrapper,
+)
 
-Json = dict[str, Any]
-
-TENANT, POOR = "tenant", "poor"
-NUMBERS = itertools.count(1)
 BETA2, BETA1 = names.CODEFLARE_V1BETA2, names.CODEFLARE_V1BETA1
 MCAD = names.MCAD_V1BETA1
-
-
-@pytest.fixture(scope="module")
-def muster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Muster]:
-    """A cluster in which the webhook takes care of AppWrappers."""
-    users: Mapping[str, tuple[str, ...]] = {TENANT: ("team",), POOR: ()}
-    mcad = tuple((APP_WRAPPER / "crds-mcad").glob("*.yaml"))
-    options = Options(kwok=False, scheduler=False, users=users, crds=mcad)
-    directory = tmp_path_factory.mktemp("edge") / "root"
-    with Cluster.start(directory, with_app_wrappers(options)) as cluster:
-        yield start_muster(cluster, coordinators=0, app_wrappers="All")
-
-
-class Place:
-    """A namespace in which the tenant may edit, and the poor user may write AppWrappers alone."""
-
-    def __init__(self, muster: Muster, name: str) -> None:
-        self.cluster = muster.cluster
-        self.name = name
-        self.cluster.create_namespace(name)
-        self._bind(TENANT, "admin")
-        for role in ("view", "edit"):
-            self._bind(POOR, f"muster-app-wrapper-{role}")
-        # The role is filled in by a controller.
-        wait_until(lambda: self._may(TENANT), "the tenant to have its rights")
-
-    def _bind(self, user: str, role: str) -> None:
-        name = f"{user}-{role}"
-        self.kubectl("create", "rolebinding", name, f"--clusterrole={role}", f"--user={user}")
-
-    def _may(self, user: str) -> bool:
-        asked = ("auth", "can-i", "create", "appwrappers.workload.codeflare.dev", f"--as={user}")
-        try:
-            return self.kubectl(*asked).strip() == "yes"
-        except TestbedError:
-            return False
-
-    def kubectl(self, *args: str, body: Json | None = None) -> str:
-        text = None if body is None else json.dumps(body)
-        return self.cluster.kubectl("-n", self.name, *args, input=text)
-
-    def send(self, user: str, body: Json, verb: str = "create") -> str:
-        """Have a user write an object."""
-        own = str(self.cluster.user_kubeconfig(user))
-        return self.kubectl("--kubeconfig", own, verb, "-f", "-", body=body)
-
-    def refused(self, user: str, body: Json, verb: str = "create") -> str:
-        """Return the words with which an object is refused."""
-        with pytest.raises(TestbedError) as caught:
-            self.send(user, body, verb)
-        return str(caught.value)
-
-    def get(self, name: str, api_version: str = BETA2) -> Json:
-        group, _, version = api_version.partition("/")
-        path = f"/apis/{group}/{version}/namespaces/{self.name}/appwrappers/{name}"
-        return self.cluster.api.get(path)
-
-    def put(self, body: Json, *subresource: str) -> Json:
-        path = f"/apis/{body['apiVersion']}/namespaces/{self.name}/appwrappers"
-        whole = "/".join((path, body["metadata"]["name"], *subresource))
-        with self.cluster.api.session() as session:
-            return session.call("PUT", whole, json.dumps(body).encode())
-
-    def pods(self) -> list[Json]:
-        found: list[Json] = self.cluster.api.get(f"/api/v1/namespaces/{self.name}/pods")["items"]
-        return found
-
-
-@pytest.fixture
-def place(muster: Muster) -> Place:
-    return Place(muster, f"edge-{next(NUMBERS)}")
-
-
-def wrapper(*templates: Json, name: str = "aw", **spec: Any) -> Json:
-    components = [{"template": each} for each in templates]
-    return {
-        "apiVersion": BETA2,
-        "kind": "AppWrapper",
-        "metadata": {"name": name},
-        "spec": {"components": components, **spec},
-    }
-
-
-def config_map(name: str = "settings", **metadata: Any) -> Json:
-    found = {"name": name, **metadata}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": found, "data": {"a": "b"}}
-
-
-def deployment(replicas: int = 1, **labels: str) -> Json:
-    chosen = {"app": "web", **labels}
-    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": chosen}, "spec": {"containers": [container]}},
-        },
-    }
 
 
 # ---- what is stored
@@ -448,57 +343,3 @@ def test_without_the_webhook_appwrappers_wait_and_nothing_else(
         muster.webhook.restart()
         muster.wait_ready()
     place.send(TENANT, wrapper(config_map("other")))
-
-
-# ---- whose pods wait
-
-
-def gated(pod: Json) -> bool:
-    gates = pod["spec"].get("schedulingGates", ())
-    return [gate["name"] for gate in gates] == [names.GATE]
-
-
-async def since(cluster: Cluster) -> datetime | None:
-    access = await load_access(str(cluster.kubeconfig), setting="--kubeconfig")
-    async with Client(access) as client:
-        return await reviewed_since(client)
-
-
-async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
-    place: Place, muster: Muster
-) -> None:
-    """The last test of the module: it takes the rules away."""
-    place.send(TENANT, wrapper(config_map()))
-    uid = place.get("aw")["metadata"]["uid"]
-    ours = {names.APP_WRAPPER: "aw", names.APP_WRAPPER_UID: uid}
-    place.send(TENANT, deployment(2, **ours))
-    wait_until(lambda: len(place.pods()) == 2, "both pods")
-    assert all(gated(pod) for pod in place.pods())
-    absent = {**ours, names.APP_WRAPPER_GROUP: names.MCAD_GROUP}
-    others = ({**ours, names.APP_WRAPPER_UID: "other"}, {names.APP_WRAPPER: "Not_a-name"}, absent)
-    for labels in others:
-        pod = deployment(**labels)["spec"]["template"]
-        pod |= {"apiVersion": "v1", "kind": "Pod"}
-        pod["metadata"]["name"] = f"plain-{len(labels)}"
-        place.send(TENANT, pod)
-    assert sorted(gated(pod) for pod in place.pods()) == [False, False, False, True, True]
-    before = await since(muster.cluster)
-    assert before is not None
-    assert before < datetime.now(UTC) + HEARD + timedelta(seconds=1)
-
-    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
-        muster.cluster.kubectl("delete", kind, "muster-app-wrapper")
-    assert await since(muster.cluster) is None
-
-    def a_plain_pod() -> bool:
-        place.kubectl("delete", "pod", "asked", "--ignore-not-found", "--grace-period=0", "--force")
-        pod = deployment(**ours)["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
-        pod["metadata"]["name"] = "asked"
-        place.send(TENANT, pod)
-        return not any(gated(each) for each in place.pods() if each["metadata"]["name"] == "asked")
-
-    wait_until(a_plain_pod, "the API server to have heard that the rules are gone")
-    place.kubectl("scale", "deployment", "web", "--replicas=4")
-    wait_until(lambda: len(place.pods()) == 8, "two more pods")
-    of_web = [pod for pod in place.pods() if pod["metadata"]["name"].startswith("web-")]
-    assert sorted(gated(pod) for pod in of_web) == [False, False, True, True]

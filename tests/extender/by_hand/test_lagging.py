@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from testbed.cluster import Cluster
-from testbed.muster import NAMESPACE, Extender, start_extender, with_muster
-from testbed.options import Options
-from tests.extender.plot import Plot
+from testbed.components import SCHEDULER
+from testbed.muster import NAMESPACE, Extender, start_extender
+from testbed.pytest_plugin import FolderCluster
+from tests.extender.plot import BY_HAND, Plot, extending, plotted
 from tests.extender.switchboard import Switchboard
 from tests.extender.worlds import pod
 from tests.faults.proxy import Call, Proxy
@@ -39,30 +40,37 @@ class Pair:
 
 
 @pytest.fixture
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    directory = tmp_path_factory.mktemp("lagging") / "root"
-    options = with_muster(Options(scheduler=False, kuberay=False))
-    with Cluster.start(directory, options) as cluster:
-        first = start_extender(cluster, settings=DOUBT)
-        with (
-            Proxy(cluster.server, cluster.ca_file) as proxy,
-            Switchboard(first.port) as board,
-        ):
-            own = cluster.service_account_kubeconfig(NAMESPACE, "muster-extender")
-            second = start_extender(
-                cluster,
-                name="lagging",
-                kubeconfig=proxy.kubeconfig(own, cluster.directory / "lagging.kubeconfig"),
-                settings=DOUBT,
-                certificates=first.certificates,
-            )
-            cluster.start_scheduler(first.scheduler_config(urlPrefix=board.url))
-            yield Pair(cluster, first, second, board, proxy)
+def pair(folder_cluster: FolderCluster) -> Iterator[Pair]:
+    cluster = folder_cluster(BY_HAND)
+    with (
+        extending(cluster, "first", DOUBT) as first,
+        Proxy(cluster.server, cluster.ca_file) as proxy,
+        Switchboard(first.port) as board,
+    ):
+        own = cluster.service_account_kubeconfig(NAMESPACE, "muster-extender")
+        second = start_extender(
+            cluster,
+            name="lagging",
+            kubeconfig=proxy.kubeconfig(own, cluster.directory / "lagging.kubeconfig"),
+            settings=DOUBT,
+            certificates=first.certificates,
+        )
+        cluster.start_scheduler(first.scheduler_config(urlPrefix=board.url))
+        yield Pair(cluster, first, second, board, proxy)
+        for name in (SCHEDULER, "lagging"):
+            cluster.process(name).kill()
 
 
-def test_room_of_a_pod_passed_by_one_replica_is_not_given_away_by_the_other(pair: Pair) -> None:
+@pytest.fixture
+def plot(pair: Pair) -> Iterator[Plot]:
+    with plotted(pair.cluster, pair.first, "turn") as plot:
+        yield plot
+
+
+def test_room_of_a_pod_passed_by_one_replica_is_not_given_away_by_the_other(
+    pair: Pair, plot: Plot
+) -> None:
     """The second one has not heard of the pods that the first one passed a moment ago."""
-    plot = Plot(pair.cluster, pair.first, "turn")
     nodes = plot.add_nodes(NODES)
     slots = dict.fromkeys(nodes, 1)
     plot.place("train", slots, gpu=KEPT)

@@ -1,0 +1,70 @@
+"""Whose pods wait at the API server, with the rules for AppWrappers and without them."""
+
+from datetime import UTC, datetime, timedelta
+
+from kube.api.client import Client
+from kube.api.credentials import load_access
+from kube.api.reviewed import HEARD, reviewed_since
+from kube.objects import names
+from testbed.cluster import Cluster
+from testbed.muster import Muster
+from testbed.waiting import wait_until
+from tests.controlplane.app_wrappers.place import (
+    TENANT,
+    Json,
+    Place,
+    config_map,
+    deployment,
+    wrapper,
+)
+
+
+def gated(pod: Json) -> bool:
+    gates = pod["spec"].get("schedulingGates", ())
+    return [gate["name"] for gate in gates] == [names.GATE]
+
+
+async def since(cluster: Cluster) -> datetime | None:
+    access = await load_access(str(cluster.kubeconfig), setting="--kubeconfig")
+    async with Client(access) as client:
+        return await reviewed_since(client)
+
+
+async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
+    place: Place, muster: Muster
+) -> None:
+    """The last test of the folder: it takes the rules away."""
+    place.send(TENANT, wrapper(config_map()))
+    uid = place.get("aw")["metadata"]["uid"]
+    ours = {names.APP_WRAPPER: "aw", names.APP_WRAPPER_UID: uid}
+    place.send(TENANT, deployment(2, **ours))
+    wait_until(lambda: len(place.pods()) == 2, "both pods")
+    assert all(gated(pod) for pod in place.pods())
+    absent = {**ours, names.APP_WRAPPER_GROUP: names.MCAD_GROUP}
+    others = ({**ours, names.APP_WRAPPER_UID: "other"}, {names.APP_WRAPPER: "Not_a-name"}, absent)
+    for labels in others:
+        pod = deployment(**labels)["spec"]["template"]
+        pod |= {"apiVersion": "v1", "kind": "Pod"}
+        pod["metadata"]["name"] = f"plain-{len(labels)}"
+        place.send(TENANT, pod)
+    assert sorted(gated(pod) for pod in place.pods()) == [False, False, False, True, True]
+    before = await since(muster.cluster)
+    assert before is not None
+    assert before < datetime.now(UTC) + HEARD + timedelta(seconds=1)
+
+    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+        muster.cluster.kubectl("delete", kind, "muster-app-wrapper")
+    assert await since(muster.cluster) is None
+
+    def a_plain_pod() -> bool:
+        place.kubectl("delete", "pod", "asked", "--ignore-not-found", "--grace-period=0", "--force")
+        pod = deployment(**ours)["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
+        pod["metadata"]["name"] = "asked"
+        place.send(TENANT, pod)
+        return not any(gated(each) for each in place.pods() if each["metadata"]["name"] == "asked")
+
+    wait_until(a_plain_pod, "the API server to have heard that the rules are gone")
+    place.kubectl("scale", "deployment", "web", "--replicas=4")
+    wait_until(lambda: len(place.pods()) == 8, "two more pods")
+    of_web = [pod for pod in place.pods() if pod["metadata"]["name"].startswith("web-")]
+    assert sorted(gated(pod) for pod in of_web) == [False, False, True, True]
