@@ -42,6 +42,7 @@ Examples:
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+@click.version_option(package_name="muster", prog_name="muster", message="%(prog)s %(version)s")
 def main() -> None:
     """Gang admission for Ray on Kubernetes, from the command line.
 

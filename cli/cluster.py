@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator
 import msgspec
 import structlog
 
+from cli.endings import LOG_IN_AGAIN, NOT_REACHED
 from cli.imports.outcome import NotRead, Source
 from cli.imports.systems import System
 from kube.api.client import Client, Resource, decode
 from kube.api.credentials import load_access
-from kube.api.errors import KubeError, NotFound
+from kube.api.errors import KubeError, NotFound, Timeout, Unauthorized, Unreachable
 
 
 class _Version(msgspec.Struct):
@@ -37,7 +38,18 @@ def read_cluster(system: System, kubeconfig: str | None, context: str | None) ->
     try:
         return asyncio.run(_read(system, kubeconfig, context))
     except (KubeError, OSError) as error:
-        raise NotRead(" ".join(str(error).split())) from error
+        raise NotRead(" ".join(f"{_why(error)}{error}".split())) from error
+
+
+def _why(error: Exception) -> str:
+    """Begin what is said where the fault is none of a single request."""
+    match error:
+        case Unauthorized():
+            return f"{LOG_IN_AGAIN}: "
+        case Unreachable() | Timeout():
+            return f"{NOT_REACHED}: "
+        case _:
+            return ""
 
 
 async def _read(system: System, kubeconfig: str | None, context: str | None) -> list[Source]:

@@ -16,6 +16,9 @@ TABLE = f"""\
 """
 """As `--help` and the documents show it."""
 
+LOG_IN_AGAIN = "the credentials are wrong or have expired, log in again"
+NOT_REACHED = "the API server cannot be reached"
+
 
 class Ending(Exception):  # noqa: N818 - an end, which is not always a fault
     """The command ends here; the message says why, in one line."""

@@ -112,7 +112,8 @@ def _source(place: str, found: Any) -> Source:
     version, kind = body.get("apiVersion"), body.get("kind")
     for field, value in (("apiVersion", version), ("kind", kind)):
         if not isinstance(value, str) or not value:
-            raise Fault(f"{place}: {field}: {value!r:.80}; allowed: a text")
+            said = "absent" if value is None else f"{value!r:.80}"
+            raise Fault(f"{place}: {field}: {said}; allowed: a text")
     return Source(place, str(version).rpartition("/")[0], str(kind), body)
 
 

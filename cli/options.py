@@ -13,6 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from cli.endings import INTERRUPTED, TABLE, Ending
 from cli.read.target import Target
@@ -55,8 +56,17 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
+def complete_files(
+    _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Have the shell complete names of files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
 _KUBECONFIG = click.option(
-    "--kubeconfig", help="Default: KUBECONFIG, then the pod's account, then ~/.kube/config."
+    "--kubeconfig",
+    shell_complete=complete_files,
+    help="Default: KUBECONFIG, then the pod's account, then ~/.kube/config.",
 )
 _CONTEXT = click.option("--context", help="Default: the kubeconfig's current context.")
 _TIMEOUT = click.option(

@@ -26,6 +26,7 @@ _SHARING = (
     "tests/testbed/running/",
 )
 _APART = (
+    "tests/controlplane/test_documents.py",
     "tests/controlplane/test_nomination_facts.py",
     "tests/controlplane/test_nominations.py",
     "tests/controlplane/test_profiles.py",

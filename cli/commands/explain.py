@@ -8,6 +8,14 @@ from cli.endings import Unusable
 from cli.options import end, epilog, output_option
 
 
+def _reasons(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a reason; the shell drops what begins in another case."""
+    from cli.report.reasons import EXPLANATIONS  # noqa: PLC0415
+
+    names = (each.value for each in EXPLANATIONS)
+    return [each for each in names if each.lower().startswith(incomplete.lower())]
+
+
 @click.command(
     epilog=epilog(
         "muster explain InsufficientResources",
@@ -15,7 +23,7 @@ from cli.options import end, epilog, output_option
         "kubectl get gangs -A -o jsonpath='{.items[*].status.reason}' | xargs -n1 muster explain",
     )
 )
-@click.argument("reason", default="", metavar="[REASON]")
+@click.argument("reason", default="", metavar="[REASON]", shell_complete=_reasons)
 @output_option
 def command(reason: str, output: str) -> None:
     """Print what REASON means and what to do about it; without it all reasons.

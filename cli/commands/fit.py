@@ -9,7 +9,15 @@ import click
 
 from cli.endings import FINE, NO, NOT_READ, Unusable
 from cli.imports.outcome import Fault
-from cli.options import cluster_options, end, epilog, namespace_option, output_option, run
+from cli.options import (
+    cluster_options,
+    complete_files,
+    end,
+    epilog,
+    namespace_option,
+    output_option,
+    run,
+)
 
 if TYPE_CHECKING:
     from cli.imports.outcome import Source
@@ -26,7 +34,11 @@ if TYPE_CHECKING:
     )
 )
 @click.option(
-    "-f", "--file", "files", multiple=True, required=True, help="A file; - is standard input."
+    *("-f", "--file", "files"),
+    multiple=True,
+    required=True,
+    shell_complete=complete_files,
+    help="A file; - is standard input.",
 )
 @namespace_option
 @cluster_options
@@ -51,6 +63,8 @@ def command(
         sources = read_files(files)
     except Fault as fault:
         end(Unusable(str(fault)))
+    if not sources:
+        end(Unusable(f"{', '.join(files)}: there is no object in it"))
     report, remarks = run(context, target, lambda reader: _work(reader, sources, namespace))
     for each in (*remarks, *report.not_judged):
         click.echo(f"Note: {printable(each)}", err=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from cli.endings import FINE, NOT_READ
 from cli.options import cluster_options, epilog, output_option, run
 
 if TYPE_CHECKING:
@@ -56,4 +58,5 @@ def command(
 
     report = run(context, target, work)
     note(report.unread)
-    show(report, output, table(report, output))
+    show(report, output, table(report, output, " or ".join(resource)))
+    sys.exit(FINE if report.is_known else NOT_READ)

@@ -1,5 +1,6 @@
 """Reads what is asked about: each object as the RayCluster, or the stand-in, of its gang."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -7,13 +8,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from cli.fitting.wrapped import gang_of, is_app_wrapper, notes_of
+from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of
 from cli.imports.outcome import Fault, Source
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta
 from kube.objects.ray import RayCluster, StandIn
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
+from kube.wrapped.items import Item
 
 T = TypeVar("T")
 
@@ -33,15 +35,17 @@ DRAWN: Final = "~"
 class Asked:
     """One object of the input. Its RayCluster is suspended: its templates are kept, as of those.
 
-    Of an AppWrapper it is the stand-in, named as its Gang is. `notes` say where it is judged
-    otherwise than as it stands in the input.
+    Of an AppWrapper it is the stand-in, named as its Gang is, and `wrapped` what is created once it
+    starts. `notes` say where it is judged otherwise than as it stands in the input.
     """
 
+    api_version: str
     kind: str
     namespace: str
     name: str
     cluster: RayCluster
     notes: tuple[str, ...] = ()
+    wrapped: tuple[Item, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -105,7 +109,9 @@ def _read(source: Source, namespace: str, number: int) -> Asked:
         raise Fault(f"{source.place}: {source.kind}: {where}.headGroupSpec: absent")
     placed = _placed(cluster.metadata, meta, namespace, number)
     found = essential(replace(cluster, metadata=placed))
-    return Asked(source.kind, placed.namespace, placed.name, found, _notes(source.kind, spec))
+    version = str(source.body["apiVersion"])
+    notes = _notes(source.kind, spec)
+    return Asked(version, source.kind, placed.namespace, placed.name, found, notes)
 
 
 def _read_wrapper(source: Source, namespace: str, number: int) -> Asked:
@@ -113,8 +119,10 @@ def _read_wrapper(source: Source, namespace: str, number: int) -> Asked:
     body = {"apiVersion": source.body["apiVersion"], "metadata": _bare(meta), "spec": spec}
     found = _decoded(source, body, AppWrapper)
     placed = replace(found, metadata=_placed(found.metadata, meta, namespace, number))
-    name = placed.metadata.name
-    return Asked(source.kind, placed.metadata.namespace, name, gang_of(placed), notes_of(placed))
+    put = placed.metadata
+    gang, notes, wrapped = gang_of(placed), notes_of(placed), items_of(placed)
+    version = str(source.body["apiVersion"])
+    return Asked(version, source.kind, put.namespace, put.name, gang, notes, wrapped)
 
 
 def _placed(found: ObjectMeta, meta: Mapping[str, Any], namespace: str, number: int) -> ObjectMeta:
@@ -164,7 +172,7 @@ def as_gang(asked: Asked, namespace_labels: Mapping[str, str]) -> Asked:
     opted_in = replace(meta, labels={**meta.labels, names.OPT_IN: "true"})
     note = f'{names.OPT_IN} is not "true": it would be no gang; judged as if it were one'
     cluster = replace(asked.cluster, metadata=opted_in)
-    return Asked(asked.kind, asked.namespace, asked.name, cluster, (*asked.notes, note))
+    return dataclasses.replace(asked, cluster=cluster, notes=(*asked.notes, note))
 
 
 def beside(asked: Asked) -> Asked:
@@ -173,7 +181,7 @@ def beside(asked: Asked) -> Asked:
     cluster = replace(asked.cluster, metadata=replace(meta, name=f"{meta.name}{DRAWN}"))
     kind = asked.kind if isinstance(asked.cluster, StandIn) else "RayCluster"
     note = f"{kind} {asked.namespace}/{asked.name} exists: judged as another one beside it"
-    return Asked(asked.kind, asked.namespace, asked.name, cluster, (*asked.notes, note))
+    return dataclasses.replace(asked, cluster=cluster, notes=(*asked.notes, note))
 
 
 def as_created(cluster: RayCluster, stamp: str) -> RayCluster:

@@ -8,7 +8,7 @@ from cli.imports.outcome import Source
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.ray import StandIn
-from kube.wrapped.items import Wrapped, read
+from kube.wrapped.items import Item, Wrapped, read
 from kube.wrapped.stand_in import notices
 from kube.wrapped.watched import AppWrapperReading, as_gang
 
@@ -35,6 +35,11 @@ def notes_of(wrapper: AppWrapper) -> tuple[str, ...]:
     """Say where it is judged otherwise than it stands, and what its user should know of it."""
     wrapped = read(wrapper)
     return (*_suspended(wrapped), *notices(wrapper, wrapped))
+
+
+def items_of(wrapper: AppWrapper) -> tuple[Item, ...]:
+    """Return what it wraps, of which nothing is created while anything in it cannot be read."""
+    return read(wrapper).items
 
 
 def _suspended(wrapped: Wrapped) -> Iterator[str]:

@@ -16,6 +16,7 @@ DECIDING: Final = (
     "app_wrapper_priorities",
     "profiles",
     "waiting_per_namespace",
+    "app_wrappers",
 )
 """The settings that a verdict depends on."""
 

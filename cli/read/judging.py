@@ -1,16 +1,19 @@
 """Takes the picture that Ray objects are judged on, and has them judged."""
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from cli.fitting.asked import Asked, namespaces_of
 from cli.fitting.dry_run import DryRun
 from cli.fitting.stand_ins import stand_ins
 from cli.read.coordinator_settings import read_settings
+from cli.read.creating import Creating, read_creating
 from cli.read.picture import read_picture, read_volumes
 from cli.read.reader import Reader
-from cli.report.fit import FitOfObject, FitReport, Verdict
+from cli.report.fit import FitOfObject, FitReport, Verdict, not_created
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.clock import Moment
@@ -23,22 +26,33 @@ from kube.codec.written_profiles import profiles_of
 async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
     """Return the answers for objects that are created together; raises CannotRead."""
     settings, unset = await read_settings(reader)
+    takes = None if unset else settings.app_wrappers
     state, moment = _state(settings), _moment()
-    picture = await read_picture(reader, state.profiles, namespaces_of(asked))
+    picture, creating = await asyncio.gather(
+        read_picture(reader, state.profiles, namespaces_of(asked)),
+        asyncio.gather(*(read_creating(reader, each, takes_app_wrappers=takes) for each in asked)),
+    )
     state.handle([*picture.events, *stand_ins(asked, picture.missing)], moment)
     if state.cache.is_mounting or any(each.mounts_claims for each in asked):
         volumes = await read_volumes(reader)
         state.handle(volumes.events, moment)
         picture = picture.beside(volumes)
     dry_run = DryRun(state, moment, roomless=picture.roomless)
-    unread = (unset, *picture.unread, *reader.faults)
-    return FitReport(tuple(_answers(dry_run, asked)), tuple(each for each in unread if each))
+    unread = (unset, *picture.unread, *(each.unread for each in creating), *reader.faults)
+    answers = tuple(_answers(dry_run, asked, creating))
+    return FitReport(answers, tuple(each for each in dict.fromkeys(unread) if each))
 
 
-def _answers(dry_run: DryRun, asked: Sequence[Asked]) -> Iterator[FitOfObject]:
+def _answers(
+    dry_run: DryRun, asked: Sequence[Asked], creating: Sequence[Creating]
+) -> Iterator[FitOfObject]:
+    """Yield the answers; what no user can create takes no room from the others."""
     placed = [dry_run.placed(each) for each in asked]
-    for each, verdict in zip(placed, dry_run.verdicts(placed), strict=True):
-        yield _answer(dry_run, each, verdict)
+    could = [each for each, about in zip(placed, creating, strict=True) if not about.refusal]
+    verdicts = iter(dry_run.verdicts(could))
+    for each, about in zip(placed, creating, strict=True):
+        verdict = not_created(about.refusal) if about.refusal else next(verdicts)
+        yield _answer(dry_run, replace(each, notes=(*each.notes, *about.notes)), verdict)
 
 
 def _answer(dry_run: DryRun, asked: Asked, verdict: Verdict) -> FitOfObject:

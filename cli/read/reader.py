@@ -4,16 +4,18 @@ Importing the client takes longer than all else that `muster` does: commands imp
 when they run.
 """
 
+import re
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import structlog
 
-from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.endings import LOG_IN_AGAIN, NOT_REACHED, CannotRead, NotAllowed, NotServed
 from cli.read.target import Target
+from kube.api.access import Access, is_caller_allowed
 from kube.api.client import Client, Resource, decode, selectors
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
@@ -26,6 +28,7 @@ from kube.api.errors import (
     Unauthorized,
     Unreachable,
 )
+from kube.api.kinds import Kind, Kinds, Served
 
 T = TypeVar("T")
 
@@ -62,6 +65,12 @@ class Reader(Protocol):
     ) -> T | None:
         """Return one object; None where there is none of that name."""
 
+    async def served(self, kind: Kind) -> Served | None:
+        """Return the resource of a kind; None where the API server serves no such kind."""
+
+    async def may(self, access: Access) -> bool:
+        """Ask whether the caller has a right."""
+
 
 class _Place(msgspec.Struct):
     name: str = ""
@@ -86,7 +95,8 @@ class ApiReader:
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
-        self._faults: list[str] = []
+        self._kinds = Kinds(client)
+        self._faults: dict[str, list[str]] = {}
 
     @property
     def namespace(self) -> str:
@@ -95,8 +105,8 @@ class ApiReader:
 
     @property
     def faults(self) -> Sequence[str]:
-        """What was left out of lists so far."""
-        return self._faults
+        """What was left out of lists, of each list when it was read last."""
+        return [each for faults in self._faults.values() for each in faults]
 
     async def list(
         self,
@@ -111,8 +121,9 @@ class ApiReader:
         path = resource.path(namespace or None)
         asked = selectors(label_selector, field_selector)
         for left in reversed(range(_TRIES)):
+            faults = self._faults[f"{path}?{asked}"] = []
             try:
-                return tuple([each async for each in self._each(path, as_, asked)])
+                return tuple([each async for each in self._each(path, as_, asked, faults)])
             except Gone as error:
                 if not left:
                     raise _cannot_read(error, resource, namespace) from error
@@ -120,7 +131,9 @@ class ApiReader:
                 raise _cannot_read(error, resource, namespace) from error
         raise AssertionError("the last try returns or raises")
 
-    async def _each(self, path: str, as_: type[T], asked: dict[str, str]) -> AsyncIterator[T]:
+    async def _each(
+        self, path: str, as_: type[T], asked: dict[str, str], faults: MutableSequence[str]
+    ) -> AsyncIterator[T]:
         """Yield the objects of all pages."""
         pages = self._client.list(
             path,
@@ -129,24 +142,8 @@ class ApiReader:
             limit=PAGE,
         )
         async for page in pages:
-            for each in self._decoded(page, as_):
+            for each in _decoded(page, as_, faults):
                 yield each
-
-    def _decoded(self, page: bytes, as_: type[T]) -> Sequence[T]:
-        """Decode a page at once, and only where that fails its objects one by one."""
-        try:
-            return decode(page, _ItemsAs[as_]).items or ()  # type: ignore[valid-type]
-        except Garbled:
-            return list(self._decodable(page, as_))
-
-    def _decodable(self, page: bytes, as_: type[T]) -> Iterator[T]:
-        for raw in decode(page, _Items).items or ():
-            try:
-                yield decode(bytes(raw), as_)
-            except Garbled as error:
-                place = decode(bytes(raw), _Named).metadata
-                named = f"{place.namespace}/{place.name}" if place.namespace else place.name
-                self._faults.append(f"{as_.__name__} {named} is left out: {error.__cause__}")
 
     async def get(
         self, resource: Resource, as_: type[T], name: str, namespace: str = ""
@@ -160,6 +157,40 @@ class ApiReader:
             raise _cannot_read(error, resource, namespace) from error
         except KubeError as error:
             raise _cannot_read(error, resource, namespace) from error
+
+    async def served(self, kind: Kind) -> Served | None:
+        """Return the resource of a kind, None where nothing serves it; raises CannotRead."""
+        try:
+            return await self._kinds.find(kind)
+        except KubeError as error:
+            said = one_line(str(error))
+            raise CannotRead(f"the kinds that are served cannot be read: {said}") from error
+
+    async def may(self, access: Access) -> bool:
+        """Ask whether the caller has a right; raises CannotRead."""
+        try:
+            return await is_caller_allowed(self._client, access)
+        except KubeError as error:
+            said = one_line(str(error))
+            raise CannotRead(f"the API server does not say who may {access}: {said}") from error
+
+
+def _decoded(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Sequence[T]:
+    """Decode a page at once, and only where that fails its objects one by one."""
+    try:
+        return decode(page, _ItemsAs[as_]).items or ()  # type: ignore[valid-type]
+    except Garbled:
+        return list(_decodable(page, as_, faults))
+
+
+def _decodable(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Iterator[T]:
+    for raw in decode(page, _Items).items or ():
+        try:
+            yield decode(bytes(raw), as_)
+        except Garbled as error:
+            place = decode(bytes(raw), _Named).metadata
+            named = f"{place.namespace}/{place.name}" if place.namespace else place.name
+            faults.append(f"{as_.__name__} {named} is left out: {error.__cause__}")
 
 
 @asynccontextmanager
@@ -193,19 +224,34 @@ def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> Cannot
     said = one_line(str(error))
     listed = f"{kind}{where or ' in all namespaces'}"
     said_of: Mapping[type[KubeError], tuple[type[CannotRead], str]] = {
-        Forbidden: (NotAllowed, f"not allowed to read {listed}: {said}"),
+        Forbidden: (NotAllowed, f"not allowed to read {listed}: {_lacked(error) or said}"),
         NotFound: (NotServed, _not_served(resource)),
         Unauthorized: (
             CannotRead,
-            f"the credentials are wrong or have expired, log in again: {said}",
+            f"{LOG_IN_AGAIN}: {said}",
         ),
         Timeout: (CannotRead, f"no answer for {kind}{where} within --request-timeout: {said}"),
-        Unreachable: (CannotRead, f"the API server cannot be reached: {said}"),
+        Unreachable: (CannotRead, f"{NOT_REACHED}: {said}"),
         Garbled: (CannotRead, f"{kind}{where} cannot be decoded: {said[:300]}"),
     }
     default = (CannotRead, f"{kind}{where} cannot be read: {said}")
     ending, message = said_of.get(type(error), default)
     return ending(message)
+
+
+_NO_RIGHT = re.compile(
+    r'User "(?P<user>.*?)" cannot (?P<verb>\w+) resource "[^"]*"( in API group "[^"]*")?'
+    r'( (at the cluster scope|in the namespace "[^"]*"))?(?P<more>.*)'
+)
+
+
+def _lacked(error: KubeError) -> str:
+    """Say who lacks which right, where that is why; kind and place are said before it.
+
+    What an authorizer adds, as those of providers do, is kept.
+    """
+    found = _NO_RIGHT.search(one_line(str(error)))
+    return f"{found['user']} may not {found['verb']} them{found['more']}" if found else ""
 
 
 def _not_served(resource: Resource) -> str:

@@ -16,6 +16,7 @@ from cli.report.short_room import Shortage, judged
 from cli.report.snapshot import Snapshot
 from kube.objects.core import Pod
 from kube.objects.gang import Gang, GangPodSetStatus, GangShortage
+from scheduling.model.verdict import Reason
 
 MOST_AHEAD = 5
 """How many of the gangs ahead are named."""
@@ -141,7 +142,8 @@ def why_report(found: Snapshot, case: Case) -> WhyReport:
         message=status.message,
         means=explained.means if explained else "",
         remedy=explained.remedy if explained else "",
-        helps=tuple(_helps(shortages)),
+        # Of what fits nowhere no end of others helps.
+        helps=() if status.reason == Reason.NEVER_FITS else tuple(_helps(shortages)),
         pod_sets=tuple(_pod_set(each, shortages.get(each.name)) for each in status.pod_sets),
         nodes=_nodes(gang),
         conditions=tuple(f"{each.type}={each.status} {each.reason}" for each in status.conditions),

@@ -14,11 +14,11 @@ from cli.show.words import bar
 MOST = 40
 
 
-def table(found: NodesReport, output: str) -> Callable[[Console], None]:
+def table(found: NodesReport, output: str, resource: str = "") -> Callable[[Console], None]:
     """Return what prints the pools, then the nodes, those with the most room first."""
 
     def printed(console: Console) -> None:
-        pools(console, found)
+        pools(console, found, resource)
         if found.nodes:
             console.print()
             nodes = sorted(found.nodes, key=lambda each: (bool(each.off), -each.free, each.name))

@@ -13,6 +13,11 @@ from cli.show.table import Cell, cut, line, number, rows
 from cli.show.words import age, amount, bar, phase
 from scheduling.model.quantity import request_amount
 
+_UNKNOWN = (
+    "GPUs of nodes are not known: nodes and pods cannot be listed; "
+    "muster queue NAME says how many pods still fit"
+)
+
 MOST = 20
 """Rows of a list on a screen; `-o wide` has all of them."""
 
@@ -97,13 +102,16 @@ def _base(resource: str, text: str | None) -> int:
     return request_amount(resource, text) if text is not None else 0
 
 
-def pools(console: Console, found: NodesReport) -> None:
-    """Print pools of devices: a bar, numbers, and how many pods of each size still fit."""
+def pools(console: Console, found: NodesReport, resource: str = "") -> None:
+    """Print pools of devices: a bar, numbers, and how many pods of each size still fit.
+
+    `resource` is the one that was asked for, if any.
+    """
     if not found.is_known:
-        line(console, "GPUs of nodes are not known: nodes and pods cannot be listed", "yellow")
+        line(console, _UNKNOWN, "yellow")
         return
     if not found.pools:
-        line(console, f"{found.nodes_without} nodes, none of which has a GPU")
+        line(console, f"{found.nodes_without} nodes, none of which has {resource or 'a GPU'}")
         return
     sizes = list(found.pools[0].holes)
     heads = ("POOL", "RESOURCE", "NODES", "", "USED", "RESERVED", "FREE", "OF", "OFF", "STRANDED")

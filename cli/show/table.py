@@ -5,7 +5,7 @@ rich's own tables take three seconds for the rows of a large cluster, one text t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -17,6 +17,11 @@ from cli.show.output import printable
 GAP = 2
 LONGEST = 100
 """Characters of a cell in a table; `-o wide` has all of them."""
+
+LEAST = 40
+"""Characters of a message that a row has at least; where fewer are left it stands below."""
+
+_BELOW = "      "
 
 
 class Cell(NamedTuple):
@@ -39,16 +44,65 @@ def rows(
     *,
     indent: int = 0,
 ) -> None:
-    """Print a table; on a terminal a row ends at its edge."""
+    """Print a table. On a terminal no line goes beyond its edge.
+
+    Where a row would, columns without a head go, which are bars; the columns that are still too
+    many stand below each row with their heads, and what is empty there is left out.
+    """
     body = [[_plain(each) for each in row] for row in cells]
     head = [Cell(each, "bold") for each in heads]
     widths = [max(cell_len(row[at].text) for row in (head, *body)) for at in range(len(heads))]
     aligned = [_right(at, body) for at in range(len(heads))]
-    lines = [_line(row, widths, aligned, indent) for row in (head, *body)]
+    kept = [*range(len(heads))]
+    if console.is_terminal:
+        kept = _kept(heads, widths, aligned, console.width - indent)
+    named = [at for at, each in enumerate(heads) if each and at not in kept]
+    lines = [_line(head, widths, aligned, indent, kept)]
+    for row in body:
+        lines.append(_line(row, widths, aligned, indent, kept))
+        lines += _below(heads, [(at, row[at]) for at in named], indent, console.width)
     if console.is_terminal:
         for line in lines:
             line.truncate(console.width, overflow="ellipsis")
     console.print(Text("\n").join(lines), soft_wrap=True)
+
+
+def _kept(
+    heads: Sequence[str], widths: Sequence[int], aligned: Sequence[bool], room: int
+) -> list[int]:
+    """Return the columns that a row of so many characters has room for; the first one always."""
+    last = len(heads) - 1
+    least = [*widths]
+    if not aligned[last]:
+        least[last] = min(widths[last], LEAST)
+    if sum(least) + GAP * last <= room:
+        return [*range(len(heads))]
+    kept: list[int] = []
+    left = room + GAP
+    for at in (at for at, each in enumerate(heads) if each):
+        left -= least[at] + GAP
+        if left < 0 and kept:
+            break
+        kept.append(at)
+    return kept
+
+
+def _below(
+    heads: Sequence[str], cells: Iterable[tuple[int, Cell]], indent: int, width: int
+) -> Iterator[Text]:
+    """Yield lines with the cells that a row has no room for, as many to a line as fit."""
+    start = " " * indent + _BELOW
+    line = Text(start)
+    for at, cell in cells:
+        if cell.text in ("", "-"):
+            continue
+        said = Text.assemble((f"{heads[at]}:", "bold"), " ", (cell.text, cell.style))
+        if len(line) > len(start) and line.cell_len + GAP + said.cell_len > width:
+            yield line
+            line = Text(start)
+        line.append(" " * GAP if len(line) > len(start) else "").append_text(said)
+    if len(line) > len(start):
+        yield line
 
 
 def _plain(cell: Cell | str) -> Cell:
@@ -60,15 +114,22 @@ def _right(at: int, body: Sequence[Sequence[Cell]]) -> bool:
     return any(row[at].right for row in body)
 
 
-def _line(row: Sequence[Cell], widths: Sequence[int], aligned: Sequence[bool], indent: int) -> Text:
+def _line(
+    row: Sequence[Cell],
+    widths: Sequence[int],
+    aligned: Sequence[bool],
+    indent: int,
+    kept: Sequence[int],
+) -> Text:
+    """Return the cells of the columns that are kept, in line with those of other rows."""
     line = Text(" " * indent)
-    last = len(row) - 1
-    for at, cell in enumerate(row):
+    for at in kept:
+        cell = row[at]
         room = " " * (widths[at] - cell_len(cell.text))
         if aligned[at]:
             line.append(room)
         line.append(cell.text, cell.style)
-        if at < last:
+        if at != kept[-1]:
             line.append(("" if aligned[at] else room) + " " * GAP)
     return line
 

@@ -20,7 +20,11 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 REVIEWS: Final = Resource(
     group="authorization.k8s.io", version="v1", plural="subjectaccessreviews", namespaced=False
 )
+OWN_REVIEWS: Final = Resource(
+    group="authorization.k8s.io", version="v1", plural="selfsubjectaccessreviews", namespaced=False
+)
 _HEAD: Final = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+_OWN_HEAD: Final = {**_HEAD, "kind": "SelfSubjectAccessReview"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -107,8 +111,18 @@ async def is_allowed(
     return answer.status.allowed
 
 
-def _spec(user: User, access: Access) -> dict[str, Any]:
-    attributes = {
+async def is_caller_allowed(client: Client, access: Access) -> bool:
+    """Ask whether the account of the client may do something; KubeError where there is no answer.
+
+    Whoever is logged in may ask that, and nothing is created by it.
+    """
+    review = {**_OWN_HEAD, "spec": {"resourceAttributes": _attributes(access)}}
+    answer = await client.create(OWN_REVIEWS.path(), review, as_=_Review)
+    return answer.status.allowed
+
+
+def _attributes(access: Access) -> dict[str, str]:
+    return {
         "verb": access.verb,
         "group": access.group,
         "version": access.version,
@@ -116,8 +130,11 @@ def _spec(user: User, access: Access) -> dict[str, Any]:
         "namespace": access.namespace,
         "name": access.name,
     }
+
+
+def _spec(user: User, access: Access) -> dict[str, Any]:
     return {
-        "resourceAttributes": attributes,
+        "resourceAttributes": _attributes(access),
         "user": user.username,
         "uid": user.uid,
         "groups": list(user.groups),

@@ -13,8 +13,10 @@ Invariant: every call ends within its timeout, and raises only KubeErrors.
 
 import asyncio
 import contextlib
+import os
 import random
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar, overload
@@ -470,9 +472,25 @@ def _only_kube_errors(what: str) -> Iterator[None]:
     except TimeoutError as error:
         raise Timeout(f"{what}: no answer in time") from error
     except aiohttp.ClientConnectorError as error:
-        raise Unreachable(f"{what}: {error}", sent=False) from error
+        said = f"{what}: no connection to {error.host}:{error.port}: {_cause(error.os_error)}"
+        raise Unreachable(said, sent=False) from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unreachable(f"{what}: {type(error).__name__}: {error}", sent=True) from error
+
+
+def _cause(fault: OSError) -> str:
+    """Say in the words of the system why there is no connection; aiohttp adds objects of Python."""
+    match fault:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted: {fault.verify_message}"
+        case ssl.SSLError():
+            return f"TLS: {fault.reason or fault}"
+        case socket.gaierror():
+            return str(fault.strerror)
+        case OSError(errno=int() as number) if number > 0:
+            return os.strerror(number)
+        case _:
+            return str(fault)
 
 
 def _as(as_: type[Any] | None, body: bytes) -> Any:

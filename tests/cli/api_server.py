@@ -21,12 +21,13 @@ async def reached_by_kubeconfig(
     app.router.add_route("*", "/{path:.*}", handle)
     async with TestServer(app, host="127.0.0.1") as server:
         path = directory / "config"
-        path.write_text(json.dumps(_kubeconfig(f"http://127.0.0.1:{server.port}")))
+        path.write_text(json.dumps(kubeconfig(f"http://127.0.0.1:{server.port}")))
         monkeypatch.setenv("KUBECONFIG", str(path))
         yield
 
 
-def _kubeconfig(address: str) -> dict[str, object]:
+def kubeconfig(address: str) -> dict[str, object]:
+    """Return a kubeconfig with two contexts of one server."""
     bare = {"cluster": "c", "user": "u"}
     return {
         "clusters": [{"name": "c", "cluster": {"server": address}}],

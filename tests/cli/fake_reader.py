@@ -9,7 +9,9 @@ from click.testing import CliRunner, Result
 from cli.__main__ import main
 from cli.endings import CannotRead
 from cli.read.target import Target
+from kube.api.access import Access
 from kube.api.client import Resource
+from kube.api.kinds import Kind, Served
 
 
 class FakeReader:
@@ -60,6 +62,13 @@ class FakeReader:
     ) -> Any | None:
         found = await self.list(resource, as_, namespace=namespace)
         return next((each for each in found if each.metadata.name == name), None)
+
+    async def served(self, kind: Kind) -> Served:
+        plural = f"{kind.name.lower()}s"
+        return Served(Resource(kind.group, kind.api_version, plural, True), frozenset())
+
+    async def may(self, access: Access) -> bool:  # noqa: ARG002 - the signature of a reader
+        return True
 
 
 def run(reader: FakeReader, *arguments: str) -> Result:

@@ -1,6 +1,7 @@
 """Objects of a cluster are read with the caller's kubeconfig, in the version that is served."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from cli import import_command
 from cli.__main__ import main
-from tests.cli.api_server import reached_by_kubeconfig
+from tests.cli.api_server import kubeconfig, reached_by_kubeconfig
 from tests.cli.checks import Json
 
 GROUP = "/apis/kueue.x-k8s.io"
@@ -24,8 +25,12 @@ class Api:
         self.answers: dict[str, list[Json]] = {}
         self.groups = {GROUP: ["v1beta2", "v1beta1"]}
         self.forbidden = ""
+        self.expired = False
 
     async def handle(self, request: web.Request) -> web.Response:
+        if self.expired:
+            said = {"kind": "Status", "reason": "Unauthorized", "message": "Unauthorized"}
+            return web.json_response(said, status=401)
         if request.path == self.forbidden:
             said = {"kind": "Status", "reason": "Forbidden", "message": "you may not\nlist these"}
             return web.json_response(said, status=403)
@@ -63,6 +68,18 @@ async def test_all_pages_of_all_kinds_in_the_version_that_has_them(api: Api) -> 
         "  name: r",
         "  name: q",
     ]
+
+
+async def test_a_token_that_ended_is_said(api: Api) -> None:
+    api.expired = True
+    assert_not_read(await run(), "the credentials are wrong or have expired, log in again: 401")
+
+
+def test_a_cluster_that_nobody_serves_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(json.dumps(kubeconfig("http://127.0.0.1:1")))
+    done = CliRunner().invoke(main, ["import", "kueue", "--kubeconfig", str(path)])
+    assert_not_read(done, "the API server cannot be reached: GET /apis/kueue.x-k8s.io: no")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """The commands with a reader of hand-made objects: output, exit codes, and what is not allowed."""
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,6 +144,12 @@ def test_a_tenant_without_nodes_is_told_so_in_a_line_and_shown_the_rest() -> Non
     assert "GPUs of nodes are not known: nodes and pods cannot be listed" in done.stdout
 
 
+def test_nodes_that_may_not_be_listed_are_no_answer() -> None:
+    done = run(FakeReader(cluster(), {("nodes", ""): NO, ("pods", ""): NO}), "nodes")
+    assert done.exit_code == endings.NOT_READ
+    assert "muster queue NAME says how many pods still fit" in done.stdout
+
+
 def test_a_tenant_of_one_namespace_is_shown_its_gangs() -> None:
     refusals = {("gangs", ""): NO, ("nodes", ""): NO, ("pods", ""): NO, ("gangqueues", ""): NO}
     lists = cluster() | {"gangs": [*cluster()["gangs"], gang("far", namespace="elsewhere")]}
@@ -202,6 +210,46 @@ def test_completion_is_a_script_that_asks_muster(shell: str) -> None:
     done = run(FakeReader({}), "completion", shell)
     assert done.exit_code == endings.FINE
     assert "_MUSTER_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["muster", "st"], "status"),
+        (["muster", "status", "--wat"], "--watch"),
+        (["muster", "status", "-o", ""], "table wide json yaml"),
+        (["muster", "explain", "quota"], "QuotaExceeded"),
+        (["muster", "import", ""], "kueue mcad volcano"),
+    ],
+)
+def test_a_real_bash_completes_once_it_has_sourced_the_script(
+    typed: list[str], offered: str, tmp_path: Path
+) -> None:
+    """The function that the script binds is called as bash calls it after Tab."""
+    start = "from cli.__main__ import main; main(prog_name='muster')"
+    (tmp_path / "muster").write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" "$@"\n')
+    (tmp_path / "muster").chmod(0o755)
+    asks = """
+    source <(muster completion bash)
+    [[ $(complete -p muster) =~ -F\\ ([_a-z]+) ]]
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    ${BASH_REMATCH[1]} muster
+    echo "${COMPREPLY[*]}"
+    """
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    command = ["bash", "--norc", "-c", asks, "bash", *typed]
+    done = subprocess.run(command, capture_output=True, text=True, env=path, check=False)
+    assert (done.stdout, done.stderr) == (f"{offered}\n", "")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert run(FakeReader({}), "--version").output == f"muster {version}\n"
+
+
+def test_nodes_without_the_resource_that_was_asked_for_are_said_by_its_name() -> None:
+    said = run(FakeReader(cluster()), "nodes", "--resource", "example.com/x").stdout
+    assert said == "2 nodes, none of which has example.com/x\n"
 
 
 def test_help_has_examples_and_exit_codes() -> None:

@@ -54,7 +54,7 @@ BOMB = b"a: &a [x, x, x, x, x, x, x, x, x]\n" + b"".join(
         (b"a: [", "f: line 2, column 1: did not find"),
         (b"\xff\xfe", "f: byte 0: not UTF-8"),
         (b"3", "f: document 1: int; allowed: a Kubernetes object"),
-        (b"kind: K", "f: document 1: apiVersion: None; allowed: a text"),
+        (b"kind: K", "f: document 1: apiVersion: absent; allowed: a text"),
         (b"apiVersion: v1\nkind: [1]", "f: document 1: kind: [1]; allowed: a text"),
         (b"apiVersion: v1\nkind: List\nitems: 5", "f: document 1: items: int; allowed: a list"),
         (b"apiVersion: v1\nkind: List\nitems: [5]", "f: document 1: items[0]: int; allowed"),

@@ -96,6 +96,17 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     assert (code, found["fits"]) == (NOT_READ, "Unknown")
     assert "is not judged" in found["message"]
 
+    may_not = f"you may not create rayclusters.ray.io in namespace {plot.name}"
+    assert [each.partition(":")[0] for each in found["notes"]] == [may_not]
+    _, (same,) = asked(plot, plot.cluster.kubeconfig, tmp_path, gang("more", labels=labels))
+    assert same["notes"] == []
+    head = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper"}
+    path = tmp_path / "wrapper.json"
+    path.write_text(json.dumps({**head, "metadata": {"name": "w"}, "spec": {"components": []}}))
+    done = run(tenant, "fit", "-f", str(path))
+    assert done.exit_code == NO
+    assert f"the cluster does not serve AppWrapper of {head['apiVersion']}" in done.stdout
+
 
 def test_the_doctor_finds_what_is_there_and_what_is_not(plot: Plot) -> None:
     """Here Muster's programs are processes: no Deployment and no Service stands for them."""

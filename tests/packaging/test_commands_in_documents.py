@@ -47,7 +47,8 @@ OF_KUBERNETES = {
     *("mutatingwebhookconfiguration", "mutatingwebhookconfigurations"),
     *("validatingwebhookconfiguration", "validatingwebhookconfigurations"),
     *("validatingadmissionpolicybinding", "validatingadmissionpolicybindings"),
-    *("clusterqueues", "localqueues", "queues"),
+    *("clusterqueues", "cohorts", "localqueues", "queues", "resourceflavors"),
+    "workloadpriorityclasses",
 }
 OF_RAY = {f"ray{kind}{end}" for kind in ("cluster", "job", "service") for end in ("", "s")}
 TAKEN_AS_THEY_ARE = {

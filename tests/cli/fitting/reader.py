@@ -9,14 +9,17 @@ import msgspec
 from click.testing import CliRunner, Result
 
 from cli.__main__ import main
-from cli.endings import NotAllowed
+from cli.endings import CannotRead, NotAllowed
+from kube.api.access import Access
 from kube.api.client import Resource
+from kube.api.kinds import Kind, Served
 from kube.objects.base import Labels
 from tests.coordinator.builders import TEAM, Json
 from tests.coordinator.world import World
 
 T = TypeVar("T")
 CLUSTER_WIDE = ""
+OF_NO_NAMESPACE = ("ClusterRole",)
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 _SETS = re.compile(r"(?P<key>\S+) (?P<operator>in|notin) \((?P<values>[^)]*)\)")
 
@@ -27,6 +30,10 @@ class MemoryReader:
 
     namespace = TEAM
     faults: tuple[str, ...] = ()
+    unserved: Collection[str] = ()
+    lacking: Collection[str] = ()
+    mute = False
+    """Nothing is said of rights."""
 
     def __init__(
         self,
@@ -56,6 +63,18 @@ class MemoryReader:
         self._judge(resource, namespace or name)
         found = (each for each in self._objects(resource.plural) if _is_in(each, namespace))
         return next((_as(each, as_) for each in found if each["metadata"]["name"] == name), None)
+
+    async def served(self, kind: Kind) -> Served | None:
+        if kind.name in self.unserved:
+            return None
+        _, _, version = kind.api_version.rpartition("/")
+        plural, place = f"{kind.name.lower()}s", kind.name not in OF_NO_NAMESPACE
+        return Served(Resource(kind.group, version, plural, place), frozenset())
+
+    async def may(self, access: Access) -> bool:
+        if self.mute:
+            raise CannotRead("it does not say")
+        return str(access) not in self.lacking
 
     def _judge(self, resource: Resource, namespace: str) -> None:
         nowhere = resource.plural in self._nowhere

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from cli.__main__ import main
 from cli.endings import FINE, NO, NOT_READ, WRONG_USE
 from kube.objects import names
-from tests.cli.fitting.reader import answer, answers, fit, reader_of
+from tests.cli.fitting.reader import MemoryReader, answer, answers, fit, reader_of
 from tests.coordinator.api import PLURALS
 from tests.coordinator.app_wrappers import app_wrapper, config_map, job
 from tests.coordinator.builders import (
@@ -419,6 +419,87 @@ def test_without_the_queues_nothing_is_answered() -> None:
     assert result.stderr == "Error: not allowed to list gangqueues\n"
 
 
+# ---- whether it could be created
+
+
+def switched(on: str) -> Json:
+    """The coordinator's Deployment with AppWrappers switched on, or not."""
+    env = [{"name": "MUSTER_COORDINATOR_APP_WRAPPERS", "value": on}]
+    return {
+        "kind": "Deployment",
+        "metadata": {"name": "muster-coordinator", "namespace": "muster-system"},
+        "spec": {"template": {"spec": {"containers": [{"name": "coordinator", "env": env}]}}},
+    }
+
+
+def with_deployment(world: World, found: Json) -> MemoryReader:
+    """A reader that sees a Deployment, which no coordinator of a world watches."""
+    return MemoryReader(lambda kind: [found] if kind == "deployments" else world.api.all(kind))
+
+
+WRAPS_A_JOB = app_wrapper("w", job("j", 2), config_map("c"))
+
+
+def test_a_right_that_its_caller_lacks_is_a_note() -> None:
+    """It is judged all the same: an admin may ask for one who has it, without it."""
+    reader = reader_of(World(node("a")))
+    reader.lacking = ("create jobs.batch in namespace team",)
+    result = fit(reader, WRAPS_A_JOB, gang_of("train", 1))
+    (wrapper, cluster), code = answers(result), result.exit_code
+    said = "you may not create jobs.batch in namespace team"
+    assert wrapper["notes"] == [f"{said}: judged as if another user created it who may"]
+    assert (wrapper["fits"], cluster["notes"], code) == ("Yes", [], FINE)
+
+
+def test_a_right_to_the_object_itself_counts_too() -> None:
+    reader = reader_of(World(node("a")))
+    reader.lacking = ("create rayclusters.ray.io in namespace team",)
+    ((note,),) = (each["notes"] for each in answers(fit(reader, gang_of("train", 1))))
+    assert note.startswith("you may not create rayclusters.ray.io in namespace team")
+
+
+@pytest.mark.parametrize(
+    ("unserved", "said"),
+    [
+        ("AppWrapper", "the cluster does not serve AppWrapper of workload.codeflare.dev/v1beta2"),
+        ("Job", "spec.components[0] (Job j): the cluster does not serve Job of batch/v1"),
+    ],
+)
+def test_what_is_not_served_cannot_be_created(unserved: str, said: str) -> None:
+    """And it takes no room from what can."""
+    reader = reader_of(World(node("a", cpu=2)))
+    reader.unserved = (unserved,)
+    result = fit(reader, WRAPS_A_JOB, gang_of("train", 1))
+    wrapper, cluster = answers(result)
+    assert (wrapper["fits"], wrapper["reason"], wrapper["message"]) == ("No", "PodsRefused", said)
+    assert (cluster["fits"], result.exit_code) == ("Yes", NO)
+
+
+def test_what_has_no_namespace_cannot_be_wrapped() -> None:
+    wrapper = app_wrapper("w", {**config_map("c"), "kind": "ClusterRole", "apiVersion": "x.io/v1"})
+    found = answer(World(node("a")), wrapper)
+    where = "spec.components[0] (ClusterRole c)"
+    said = f"{where}: ClusterRole of x.io/v1 has no namespace; allowed: a kind that has one"
+    assert (found["fits"], found["message"]) == ("No", said)
+
+
+@pytest.mark.parametrize(("on", "fits"), [("true", "Yes"), ("false", "No")])
+def test_an_app_wrapper_waits_for_ever_where_they_are_switched_off(on: str, fits: str) -> None:
+    reader = with_deployment(World(node("a")), switched(on))
+    wrapper, cluster = answers(fit(reader, WRAPS_A_JOB, gang_of("train", 1)))
+    assert (wrapper["fits"], cluster["fits"]) == (fits, "Yes")
+    assert ("the component app-wrapper" in wrapper["message"]) is (fits == "No")
+
+
+def test_where_rights_are_not_told_a_note_says_so_once_for_each_object() -> None:
+    reader = reader_of(World(node("a")))
+    reader.mute = True
+    result = fit(reader, WRAPS_A_JOB)
+    assert [each["fits"] for each in answers(result)] == ["Yes"]
+    said = "it does not say: it is not judged whether AppWrapper team/w can be created"
+    assert result.stderr.splitlines()[-1] == f"Note: {said}"
+
+
 # ---- input
 
 
@@ -483,12 +564,44 @@ def test_yaml_and_json_say_the_same() -> None:
     assert GPU not in as_json
 
 
+DISCOVERY = {
+    "kind": "APIGroupDiscoveryList",
+    "items": [
+        {
+            "metadata": {"name": "ray.io"},
+            "versions": [
+                {
+                    "version": "v1",
+                    "resources": [
+                        {
+                            "resource": "rayclusters",
+                            "responseKind": {"kind": "RayCluster"},
+                            "scope": "Namespaced",
+                            "verbs": ["create"],
+                        }
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
 async def test_no_write_reaches_the_api_server(tmp_path: Path) -> None:
-    """Through the real client: every request is a GET, with an answer that fits and one not."""
+    """Through the real client: GETs alone, and what asks for the caller's rights.
+
+    With an answer that fits and one that does not.
+    """
     world, methods = World(node("a", cpu=4)), list[str]()
+    reviews: list[Json] = []
 
     async def answered(request: web.Request) -> web.Response:
+        if request.path.endswith("/selfsubjectaccessreviews"):
+            reviews.append((await request.json())["spec"]["resourceAttributes"])
+            return web.json_response({"status": {"allowed": True}}, status=201)
         methods.append(request.method)
+        if request.path in ("/api", "/apis"):
+            return web.json_response(DISCOVERY)
         plural = request.path.rpartition("/")[2]
         if plural not in PLURALS.values():
             said = {"kind": "Status", "reason": "NotFound", "code": 404}
@@ -512,4 +625,7 @@ async def test_no_write_reaches_the_api_server(tmp_path: Path) -> None:
             command = ["fit", "-f", str(asked), "--kubeconfig", str(path)]
             done = await asyncio.to_thread(CliRunner().invoke, main, command)
             assert done.exit_code == code, done.output
+            assert "can be created" not in done.stderr
     assert set(methods) == {"GET"}
+    asked_of = {"verb": "create", "group": "ray.io", "version": "v1", "resource": "rayclusters"}
+    assert reviews == [{**asked_of, "namespace": TEAM, "name": ""}] * 2

@@ -91,6 +91,36 @@ async def test_an_object_that_cannot_be_decoded_is_left_out_and_said(api: Api) -
     assert said.startswith("Pod team/bad is left out: Expected `array | null`, got `int`")
 
 
+async def test_what_is_read_again_is_not_said_again_and_not_once_it_is_mended(api: Api) -> None:
+    """The page in the browser reads with one reader for days."""
+    api.lists["/api/v1/pods"] = [named("bad", spec={"containers": 7})]
+    async with open_reader(Target()) as reader:
+        for _ in range(3):
+            await reader.list(PODS, Pod)
+        assert len(reader.faults) == 1
+        api.lists["/api/v1/pods"] = [named("bad")]
+        await reader.list(PODS, Pod)
+        assert list(reader.faults) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "more"),
+    [
+        ("at the cluster scope", ""),
+        ('in the namespace "team"', ': requires "container.nodes.list" permission'),
+    ],
+)
+async def test_a_right_that_is_lacking_is_said_once_with_what_a_provider_adds(
+    api: Api, place: str, more: str
+) -> None:
+    what = 'resource "nodes" in API group ""'
+    api.status = (403, "Forbidden", f'nodes is forbidden: User "eve" cannot list {what} {place}')
+    api.status = (*api.status[:2], api.status[2] + more)
+    done = await run("status", "-A")
+    said = "not allowed to read gangs.muster.dev in all namespaces: eve may not list them"
+    assert done.stderr == f"Error: {said}{more}\n"
+
+
 async def test_the_namespace_is_that_of_the_context(api: Api) -> None:
     async with open_reader(Target()) as reader:
         assert reader.namespace == "team"

@@ -1,6 +1,7 @@
 """Why a gang waits: its place, what is short and who has it, and what would help."""
 
 import msgspec
+from msgspec.structs import replace
 
 from cli.report.objects import Event
 from cli.report.snapshot import NODES, Snapshot, Unread
@@ -97,6 +98,15 @@ def test_what_would_help_is_the_end_of_one_holder_that_makes_room() -> None:
     )
     (said,) = report_of(alone).helps
     assert said.startswith("if RayCluster team/big ended, 1 more pod of workers would have the")
+
+
+def test_of_what_fits_nowhere_no_end_of_others_helps() -> None:
+    found = cluster()
+    (first, *others) = (each for each in found.gangs if each.metadata.name != "coming")
+    never = replace(first, status=replace(first.status, reason="NeverFits"))
+    report = report_of(Snapshot(nodes=found.nodes, pods=found.pods, gangs=(never, *others)))
+    assert report.helps == ()
+    assert report.pod_sets[0].short is not None
 
 
 def test_the_nodes_are_those_of_the_queue() -> None:

@@ -1,6 +1,7 @@
 """Colours: on a terminal alone, and never with NO_COLOR; rows in columns."""
 
 import io
+import re
 import sys
 
 import pytest
@@ -9,7 +10,7 @@ from cli.report.snapshot import Snapshot
 from cli.report.status import status_report
 from cli.show.output import console
 from cli.show.status import table
-from tests.cli.objects import gang
+from tests.cli.objects import GPU, gang, node, pod, queue
 
 
 class Terminal(io.StringIO):
@@ -32,7 +33,37 @@ def test_a_terminal_gets_colours_and_rows_that_end_at_its_edge(
     monkeypatch.delenv("NO_COLOR", raising=False)
     said = shown(monkeypatch, Terminal())
     assert "\x1b[33mQueued" in said
-    assert "m" * 20 not in said
+    assert (
+        max(len(re.sub(r"\x1b\[[0-9]*m", "", each)) for each in said.splitlines() if "mmm" in each)
+        == 60
+    )
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_a_narrow_terminal_shows_every_number_in_lines_that_fit(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """What a row has no room for stands below it, with its head; bars go first."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    found = Snapshot(
+        gangs=(gang("g", position=1, reason="InsufficientResources", message="m" * 200),),
+        queues=(queue("q", {GPU: 61}, usage={GPU: "7"}, pending=5, admitted=3),),
+        nodes=(node("a"), node("b")),
+        pods=(pod("p", "a", 5),),
+    )
+    table(status_report(found), "table", 0.0)(console())
+    lines = re.sub(r"\x1b\[[0-9]*m", "", out.getvalue()).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert not any("#" in each for each in lines)
+    said = " ".join(" ".join(lines).split())
+    for part in ("InsufficientResources", "mmmm", "61", "54", "11"):
+        assert part in said
+    for size, count in ((1, 11), (2, 5), (4, 2), (8, 1)):
+        assert f"FIT {size}: {count}" in said or (f"FIT {size}" in said and columns == 80)
 
 
 def test_no_color_takes_the_colours_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,19 @@ import asyncio
 import itertools
 import json
 import socket
+import ssl
+from datetime import UTC, datetime
+from ipaddress import IPv4Address
+from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certs.chain import ServerNames, issue_leaf, new_authority
 from kube.api.client import Backoff, Client, LineSplitter, Resource
 from kube.api.credentials import open_access
 from kube.api.errors import (
@@ -183,6 +190,46 @@ async def test_a_connection_refused_leaves_nothing_open() -> None:
         async with Client(open_access(url)) as client:
             with pytest.raises(Unreachable) as caught:
                 await client.get("/api/v1/pods")
+    assert not caught.value.outcome_unknown
+    assert str(caught.value) == f"GET /api/v1/pods: no connection to {url[7:]}: Connection refused"
+
+
+async def test_a_name_that_is_not_known_is_said_in_the_words_of_the_resolver() -> None:
+    async with Client(open_access("http://muster.invalid:6443")) as client:
+        with pytest.raises(Unreachable) as caught:
+            await client.get("/api/v1/pods")
+    said = str(caught.value)
+    assert said.startswith("GET /api/v1/pods: no connection to muster.invalid:6443: ")
+    assert "name" in said.rpartition(": ")[2].lower()
+
+
+async def test_a_connection_that_does_not_speak_tls_is_said_without_objects_of_python(
+    fake: FakeApi,
+) -> None:
+    address = fake.url.replace("http:", "https:")
+    async with Client(open_access(address)) as over_tls:
+        with pytest.raises(Unreachable) as caught:
+            await over_tls.get("/api/v1/pods")
+    assert ": TLS: " in str(caught.value)
+    assert "object at" not in str(caught.value)
+
+
+async def test_a_certificate_that_is_not_trusted_is_named_as_such(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    here = ServerNames(addresses=(IPv4Address("127.0.0.1"),))
+    pair = issue_leaf(new_authority("another", now), here, now)
+    (tmp_path / "both.pem").write_bytes(pair.certificate + pair.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "both.pem")
+    server = TestServer(web.Application(), host="127.0.0.1", scheme="https")
+    await server.start_server(ssl=context)
+    address = f"127.0.0.1:{server.port}"
+    async with Client(open_access(f"https://{address}")) as client:
+        with pytest.raises(Unreachable) as caught:
+            await client.get("/version")
+    await server.close()
+    said = f"no connection to {address}: its certificate is not trusted: "
+    assert str(caught.value).startswith(f"GET /version: {said}")
     assert not caught.value.outcome_unknown
 
 
