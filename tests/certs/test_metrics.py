@@ -13,6 +13,7 @@ from typing import cast
 import aiohttp
 import pytest
 
+from certs import program
 from certs.chain import expires_at, issue_leaf, new_authority
 from certs.cluster import Cluster, Place
 from certs.keeper import OfExtender, OfWebhook
@@ -27,6 +28,7 @@ from tests.certs.test_keeper import NAME, PLACE
 from tests.certs.world import WANTED
 from tests.kube.fake_api import eventually
 from tests.kube.half_request import count_half_request
+from tests.logs import captured
 from tests.metrics import total, untested
 
 QUICK = Staying(0.01, "muster-certs", "one", timing=Timing(4.0, 3.0, 0.05))
@@ -89,10 +91,18 @@ async def test_a_fault_that_others_must_mend_is_a_failure_too(replica: Replica, 
 
 
 async def test_muster_certs_refused_configurations_moves(
-    replica: Replica, api: Api, capsys: pytest.CaptureFixture[str]
+    replica: Replica, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuses = refused(403, "Forbidden")
     api.fault = lambda request: refuses if request.path == MUTATING else None
+    with captured(monkeypatch, program) as lines:
+        await _refused_once(replica, api)
+    said = [f"{each['event']} {each.get('reason', '')}" for each in lines.entries]
+    assert any(f"{MUTATING}: 403 Forbidden" in each for each in said)
+    assert any("caBundle of webhook v.muster.dev set" in each for each in said)
+
+
+async def _refused_once(replica: Replica, api: Api) -> None:
     async with running(replica):
         await eventually(lambda: of(replica, "refused_configurations") == 1)
         assert not replica.well
@@ -100,9 +110,6 @@ async def test_muster_certs_refused_configurations_moves(
         assert of(replica, "looked_timestamp_seconds") == 0
         assert api.bundle(VALIDATING) == api.held.authorities
         api.fault = lambda _: None
-    said = capsys.readouterr().out
-    assert f"{MUTATING}: 403 Forbidden" in said
-    assert "caBundle of webhook v.muster.dev set" in said
 
 
 async def test_muster_certs_looked_timestamp_seconds_moves(replica: Replica) -> None:

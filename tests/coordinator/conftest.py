@@ -8,6 +8,7 @@ import structlog
 from structlog.testing import LogCapture
 
 from coordinator.shell import decision_log, executor
+from tests.logs import captured
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -20,13 +21,6 @@ def _quiet() -> Iterator[None]:
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[LogCapture]:
-    """What is logged from level info on, also where an earlier test configured logging for good."""
-    before, capture = structlog.get_config(), LogCapture()
-    wrapper = structlog.make_filtering_bound_logger(logging.INFO)
-    structlog.configure(
-        processors=[capture], wrapper_class=wrapper, cache_logger_on_first_use=False
-    )
-    for module in (executor, decision_log):
-        monkeypatch.setattr(module, "log", structlog.get_logger())
-    yield capture
-    structlog.configure(**before)
+    """What is logged from level info on."""
+    with captured(monkeypatch, executor, decision_log) as capture:
+        yield capture
