@@ -53,7 +53,18 @@ def _warning(look: Look, deadline: Deadline) -> Done:
         return NOTHING_DONE
     reason = Reason.DEADLINE_NEAR
     on = view.owner[0] if view.owner else None
-    return Done([EmitEvent(view.key, view.cluster_uid, True, reason, deadline.message, on)])
+    return Done(
+        [
+            EmitEvent(
+                view.key,
+                view.cluster_uid,
+                warning=True,
+                reason=reason,
+                message=deadline.message,
+                regarding=on,
+            )
+        ]
+    )
 
 
 def _regarding(owner: RayOwner | None) -> tuple[Regarding, ...]:

@@ -13,7 +13,8 @@ WHOLE = {names.GROWTH: names.GROWTH_WHOLE}
 
 
 def surplus_condition(world: World, name: str) -> Json:
-    (found,) = (e for e in world.status(name)["conditions"] if e["type"] == "SurplusPlaced")
+    conditions: list[Json] = world.status(name)["conditions"]
+    (found,) = (each for each in conditions if each["type"] == "SurplusPlaced")
     return found
 
 

@@ -101,5 +101,5 @@ def say(world: World, **versions: str) -> None:
     """Have KubeRay name the RayClusters of the versions."""
     service = world.api.get(Key("rayservices", TEAM, "serve"))
     named = {version: {"rayClusterName": name} for version, name in versions.items()}
-    empty = {"pendingServiceStatus": {}}
-    world.api.change(service, lambda obj: obj["status"].update({**empty, **named}))
+    said = {"pendingServiceStatus": {}, **named}
+    world.api.change(service, lambda obj: obj["status"].update(said))
