@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from cli.endings import Absent
-from cli.report.gangs import GangReport, gang_report, in_order, queue_of, waits
+from cli.report.gangs import GangReport, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.nodes import told
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import InvalidObject, quantity, read_amounts
@@ -84,7 +84,7 @@ def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
     mine = [each for each in found.gangs if queue_of(each) == name]
     waiting = in_order(each for each in mine if waits(each))
     holding = [gang_report(each) for each in mine if each.status.placement is not None]
-    failed = [gang_report(each) for each in mine if each.status.phase == "Failed"]
+    failed = [gang_report(each) for each in mine if has_failed(each)]
     object_of = {each.metadata.name: each for each in found.queues}
     return OneQueueReport(
         queue=reports.get(name, _empty_default()),

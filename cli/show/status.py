@@ -25,6 +25,10 @@ def table(found: StatusReport, output: str, now: float) -> Callable[[Console], N
             console.print()
             title(console, "with their place")
             parts.gangs(console, found.placed, output, now)
+        if output == "wide" and found.failed:
+            console.print()
+            title(console, "failed")
+            parts.gangs(console, found.failed, output, now)
         console.print()
         title(console, "queues")
         if found.queues:
