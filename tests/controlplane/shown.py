@@ -111,7 +111,7 @@ def counted(found: Count) -> Json:
         "waiting": {name for name, each in found.gangs.items() if each["phase"] == WAITING},
         "pending": found.by("phase")[WAITING,],
         "admitted": len(found.holding),
-        "cpu": str(sum(found.cores.values())),
+        "cpu": sum(found.cores.values()),
         "holding": found.holding,
         "ready": found.ready,
         "allocatable": WHOLE * len(found.used),
@@ -121,6 +121,11 @@ def counted(found: Count) -> Json:
         "holes": found.holes,
         "nodes": {name: (used, found.kept.get(name, 0)) for name, used in found.used.items()},
     }
+
+
+def differences(right: Json, told: Json) -> Json:
+    """What is told otherwise than it is: what it is, and what is told."""
+    return {key: (each, told.get(key)) for key, each in right.items() if told.get(key) != each}
 
 
 def by_commands(plot: Plot, queue: str) -> Json:
@@ -162,7 +167,11 @@ def by_page(plot: Plot, queue: str, port: int) -> Json | None:
 
 def _of_queue(found: Json) -> Json:
     used = {each["resource"]: each.get("used") for each in found["resources"]}
-    return {"pending": found["pending"], "admitted": found["admitted"], "cpu": used["cpu"]}
+    return {"pending": found["pending"], "admitted": found["admitted"], "cpu": _cores(used["cpu"])}
+
+
+def _cores(text: str) -> float:
+    return int(text[:-1]) / 1000 if text.endswith("m") else int(text)
 
 
 def _of_pool(plot: Plot, pools: list[Json]) -> Json:

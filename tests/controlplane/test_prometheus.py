@@ -21,6 +21,7 @@ from tests.controlplane.shown import (
     by_page,
     count,
     counted,
+    differences,
     page,
     why_is_right,
 )
@@ -94,16 +95,20 @@ def is_scraped(port: int) -> bool:
     return len(up) >= 2 and set(up.values()) == {1.0}
 
 
-def agrees(plot: Plot, port: int, kept: Mapping[str, int] = NONE) -> bool:
-    """Whether Prometheus says what the API server's objects say."""
-    found = count(plot, NODES, kept)
-    return (
-        _gangs(plot, port) == (found.by("phase"), found.by("phase", "reason"))
-        and _gpus(plot, port) == _gpus_of(found)
-        and _queue(plot, port) == _queue_of(found)
-        and _by(port, "muster_gangs_waiting > 0", "reason") == _why_gangs_wait(plot)
-        and _value(port, "muster_kept_slots") == len(kept)
-    )
+def wait_told(plot: Plot, port: int, moment: str, kept: Mapping[str, int] = NONE) -> None:
+    """Wait until Prometheus says what the API server's objects say."""
+
+    def different() -> Json:
+        found = count(plot, NODES, kept)
+        told = {**_gangs(plot, port), **_gpus(plot, port), **_queue(plot, port)}
+        told["waiting"] = _by(port, "muster_gangs_waiting > 0", "reason")
+        told["kept"] = _value(port, "muster_kept_slots")
+        right = {**_gangs_of(found), **_gpus_of(found), **_queue_of(found)}
+        return differences(
+            {**right, "waiting": _why_gangs_wait(plot), "kept": len(found.kept)}, told
+        )
+
+    wait_until(lambda: not different(), f"Prometheus to see {moment}", seen=different)
 
 
 def _by(port: int, expression: str, *labels: str) -> dict[tuple[str, ...], float]:
@@ -115,9 +120,16 @@ def _value(port: int, expression: str) -> float:
     return vector(port, f"sum({expression})").get((), 0.0)
 
 
-def _gangs(plot: Plot, port: int) -> tuple[dict[tuple[str, ...], float], ...]:
+def _gangs(plot: Plot, port: int) -> Json:
     gangs = f'muster_gangs{{queue="{plot.queue("q")}"}}'
-    return _by(port, gangs, "phase"), _by(port, gangs, "phase", "reason")
+    return {
+        "phases": _by(port, gangs, "phase"),
+        "phases and reasons": _by(port, gangs, "phase", "reason"),
+    }
+
+
+def _gangs_of(found: Count) -> Json:
+    return {"phases": found.by("phase"), "phases and reasons": found.by("phase", "reason")}
 
 
 def _gpus(plot: Plot, port: int) -> Json:
@@ -163,10 +175,15 @@ def dashboard(plot: Plot) -> Iterator[int]:
         yield port
 
 
-def is_shown(plot: Plot, dashboard: int, kept: Mapping[str, int] = NONE) -> bool:
-    """Whether commands and page show what the API server's objects say."""
-    found = counted(count(plot, NODES, kept))
-    return by_commands(plot, "q") == found == by_page(plot, "q", dashboard)
+def wait_shown(plot: Plot, dashboard: int, moment: str, kept: Mapping[str, int] = NONE) -> None:
+    """Wait until commands and page show what the API server's objects say."""
+
+    def different() -> Json:
+        found = counted(count(plot, NODES, kept))
+        by_all = {"commands": by_commands(plot, "q"), "page": by_page(plot, "q", dashboard)}
+        return differences(dict.fromkeys(by_all, found), by_all)
+
+    wait_until(lambda: not different(), f"commands and page to see {moment}", seen=different)
 
 
 def test_prometheus_commands_and_page_say_what_the_objects_say(
@@ -179,7 +196,7 @@ def test_prometheus_commands_and_page_say_what_the_objects_say(
     )
     plot.add_queue("q", quota={"cpu": str(QUOTA)})
     wait_until(lambda: is_scraped(prometheus), "Prometheus to scrape all")
-    plot.wait(lambda: agrees(plot, prometheus), "Prometheus to see the nodes")
+    wait_told(plot, prometheus, "the nodes")
     placed = _value(prometheus, PLACED)
     names = [f"g{at}" for at in range(GANGS)]
     for name in names:
@@ -188,8 +205,8 @@ def test_prometheus_commands_and_page_say_what_the_objects_say(
     while names:
         running = min(4, len(names))
         plot.wait(lambda running=running: _running(plot) == running, f"{running} gangs to run")  # type: ignore[misc]
-        plot.wait(lambda: agrees(plot, prometheus), "Prometheus to agree")
-        plot.wait(lambda: is_shown(plot, dashboard), "commands and page to agree")
+        wait_told(plot, prometheus, f"{running} of {len(names)} gangs run")
+        wait_shown(plot, dashboard, f"{running} of {len(names)} gangs run")
         for name in [each for each in names if plot.status(each)["phase"] == "Queued"][:1]:
             plot.wait(lambda name=name: why_is_right(plot, name), "why to agree")  # type: ignore[misc]
         done = next(name for name in names if plot.status(name).get("phase") == "Running")
@@ -200,8 +217,8 @@ def test_prometheus_commands_and_page_say_what_the_objects_say(
         names.remove(done)
         plot.delete_whole(done)
         plot.wait(lambda done=done: done not in plot.gangs(), "the gang to go")  # type: ignore[misc]
-    plot.wait(lambda: agrees(plot, prometheus), "Prometheus to see the nodes empty")
-    plot.wait(lambda: is_shown(plot, dashboard), "commands and page to see the nodes empty")
+    wait_told(plot, prometheus, "the nodes empty")
+    wait_shown(plot, dashboard, "the nodes empty")
     assert _value(prometheus, PLACED) - placed == GANGS
     waited = f'muster_admission_wait_seconds_count{{queue="{plot.queue("q")}"}}'
     assert _value(prometheus, waited) == GANGS
@@ -220,8 +237,8 @@ def _all_say_what_is_kept(plot: Plot, prometheus: int, dashboard: int, name: str
     )
     plot.delete("Pod", lost)
     kept = {on: 4}
-    plot.wait(lambda: agrees(plot, prometheus, kept), "Prometheus to see the slot that is kept")
-    plot.wait(lambda: is_shown(plot, dashboard, kept), "commands and page to see it")
+    wait_told(plot, prometheus, "the slot that is kept", kept)
+    wait_shown(plot, dashboard, "the slot that is kept", kept)
     plot.delete("ResourceQuota", "full")
 
 
