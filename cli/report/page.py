@@ -45,6 +45,7 @@ class PageReport(msgspec.Struct, frozen=True, rename="camel"):
     nodes: Rows
     pools: tuple[PoolReport, ...]
     nodes_known: bool
+    queues_known: bool
     unread: tuple[str, ...]
 
 
@@ -68,6 +69,7 @@ def page_report(
         nodes=_rows(found.nodes.nodes, text, _node_words),
         pools=found.nodes.pools,
         nodes_known=found.nodes.is_known,
+        queues_known=found.queues_known,
         unread=found.unread,
     )
 

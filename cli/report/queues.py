@@ -51,9 +51,10 @@ class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QueuesReport(msgspec.Struct, frozen=True, rename="camel"):
-    """All queues, those below others after them."""
+    """All queues, those below others after them; `is_known` is false where they are not listed."""
 
     queues: tuple[QueueReport, ...]
+    is_known: bool = True
     unread: tuple[str, ...] = ()
 
 
@@ -73,7 +74,8 @@ def queues_report(found: Snapshot) -> QueuesReport:
     may_take = _may_take(found.queues)
     reports = [_report(each, may_take) for each in found.queues]
     reports += _built_in(found)
-    return QueuesReport(tuple(_as_tree(reports)), unread=told(found.unread))
+    known = not found.lacks(QUEUES)
+    return QueuesReport(tuple(_as_tree(reports)), known, unread=told(found.unread))
 
 
 def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:

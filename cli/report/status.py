@@ -10,14 +10,15 @@ import msgspec
 from cli.report.gangs import GangReport, gang_report, has_failed, in_order, waits
 from cli.report.nodes import NodesReport, nodes_report, told
 from cli.report.queues import QueueReport, queues_report
-from cli.report.snapshot import Snapshot
+from cli.report.snapshot import QUEUES, Snapshot
 from kube.objects.gang import Gang
 
 
 class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
     """`reasons` counts the gangs that wait; `waiting` has them queue by queue, in their order.
 
-    Each gang is in one of `waiting`, `placed` and `failed`.
+    Each gang is in one of `waiting`, `placed` and `failed`. `queues_known` is false where
+    GangQueues could not be listed: `queues` has then what gangs say of them.
     """
 
     namespace: str
@@ -29,6 +30,7 @@ class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
     failed: tuple[GangReport, ...]
     queues: tuple[QueueReport, ...]
     nodes: NodesReport
+    queues_known: bool = True
     unread: tuple[str, ...] = ()
 
 
@@ -49,6 +51,7 @@ def status_report(found: Snapshot, namespace: str = "") -> StatusReport:
         failed=_newest_first(failed),
         queues=queues_report(found).queues,
         nodes=msgspec.structs.replace(nodes_report(found), unread=()),
+        queues_known=not found.lacks(QUEUES),
         unread=told(found.unread),
     )
 

@@ -175,7 +175,7 @@ function draw(found) {
   table("waiting", WAITING, found.waiting.items, found.waiting.count, "no gang waits");
   table("placed", PLACED, found.placed.items, found.placed.count, "no gang has a place");
   table("failed", FAILED, found.failed.items, found.failed.count, "no gang has failed");
-  table("queues", QUEUES, found.queues.items, found.queues.count, "no queue");
+  table("queues", QUEUES, found.queues.items, found.queues.count, found.queuesKnown ? "no queue" : "queues may not be listed");
   const unknown = found.nodesKnown ? "no node has devices" : "nodes or pods may not be listed";
   table("pools", POOLS, found.pools, found.pools.length, unknown);
   table("nodes", NODES, found.nodes.items, found.nodes.count, unknown);
