@@ -71,7 +71,7 @@ def rows(
 
 
 def _within(console: Console, line: Text, start: int, row: Sequence[Cell]) -> list[Text]:
-    """Keep a line within a terminal: cut, or where a cell is whole, gone on with at a column."""
+    """Keep a line within a terminal: it is cut, or with a whole cell goes on below, at `start`."""
     if not console.is_terminal or line.cell_len <= console.width:
         return [line]
     if not any(each.whole for each in row):
