@@ -307,6 +307,11 @@ def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
     )
     said = place.refused(TENANT, wrapper({"metadata": {"name": "a"}}))
     assert "spec.components[0].template.kind: Required value" in said
+    for namespace in ("kube-system", "muster-system"):
+        with pytest.raises(TestbedError, match="all namespaces but kube-system and muster-system"):
+            place.cluster.kubectl(
+                "-n", namespace, "create", "-f", "-", input=json.dumps(wrapper(config_map()))
+            )
     empty = wrapper() | {"spec": {"resources": {"GenericItems": [{}]}}}
     assert "spec.resources.GenericItems[0]: generictemplate" in place.refused(TENANT, empty)
 
