@@ -24,7 +24,7 @@ class BadEnvironment(click.ClickException):
         click.echo(self.message, file=file, err=True)
 
 
-class Namespace(click.ParamType):
+class Namespace(click.ParamType[str]):
     """An option that is the name of a namespace."""
 
     name = "namespace"

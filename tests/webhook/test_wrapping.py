@@ -135,7 +135,7 @@ def test_all_that_is_created_is_judged_for_its_creator() -> None:
 
 @pytest.mark.parametrize("namespace", sorted(LEFT_ALONE))
 def test_where_nothing_is_musters_none_is_created(namespace: str) -> None:
-    asked = {"namespace": namespace}
+    asked: Json = {"namespace": namespace}
     assert refused(review_of(wrapper(config_map(), note=JOES_NOTE), **asked)) == (
         f'metadata.namespace: "{namespace}" is not valid; '
         "allowed: all namespaces but gangs and kube-system"
