@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks import (
+    alive,
     backlog,
     burst,
     extender,
@@ -14,6 +15,7 @@ from benchmarks import (
     held,
     large,
     latency,
+    lifetime,
     many_queues,
     nominated,
     nomination,
@@ -66,6 +68,10 @@ CASES = {
         "What do nominations cost 300 waiting gangs once they can go?",
         2,
         backlog.measure_nominations,
+    ),
+    "alive": Case("What do 500 gangs that run cost the coordinator?", 3, alive.measure),
+    "lifetime": Case(
+        "How soon is a lost worker replaced, and do a hundred more run?", 10, lifetime.measure
     ),
     "idle": Case("How long does one gang take in an idle cluster?", 20, latency.measure_idle),
     "wakeup": Case(
