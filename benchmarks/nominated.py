@@ -116,6 +116,7 @@ class HeldUp(Simulation):
         return found
 
     def carry_out(self, action: Action) -> Iterator[Event]:
+        """Carry nominations out, and no release: gangs wait for ever."""
         match action:
             case ReleasePod():
                 return
