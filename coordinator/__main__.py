@@ -38,13 +38,17 @@ def _recording(settings: Settings) -> Iterator[Recorder | None]:
         recorder.close()
 
 
-async def _connect(settings: Settings) -> None:
+async def _run(settings: Settings) -> None:
+    with _recording(settings) as recorder:
+        await _connect(settings, recorder)
+
+
+async def _connect(settings: Settings, recorder: Recorder | None) -> None:
     kubeconfig = None if settings.kubeconfig is None else str(settings.kubeconfig)
     access = await load_access(kubeconfig, setting=f"{PREFIX}KUBECONFIG")
     client = Client(access, user_agent="muster-coordinator", timeout=settings.request_timeout)
     async with client:
-        with _recording(settings) as recorder:
-            await _coordinate(Coordinator(settings, client, recorder), settings)
+        await _coordinate(Coordinator(settings, client, recorder), settings)
 
 
 async def _coordinate(coordinator: Coordinator, settings: Settings) -> None:
@@ -74,7 +78,7 @@ def _given() -> dict[str, Any]:
 
 def main() -> int:
     """Run the coordinator."""
-    return run_program(Settings, PREFIX, _connect, _given())
+    return run_program(Settings, PREFIX, _run, _given())
 
 
 if __name__ == "__main__":

@@ -85,14 +85,15 @@ class Forms:
         return known
 
     def _work_out(self, hint: Hint) -> Form:
-        origin, arguments = get_origin(hint), get_args(hint)
+        origin: Any = get_origin(hint)
+        arguments = get_args(hint)
         if hint in _SCALARS or hint is NoneType:
             return AS_IT_IS
         if hint is float:
             return Form(_write_float, float)
         if hint is msgspec.Raw:
             return Form(_write_raw, _read_raw)
-        if origin in (Union, UnionType):
+        if _is_union(hint):
             return self._of_union(arguments)
         if origin is type:
             named = {each.__name__: each for each in _classes(arguments)}
@@ -260,13 +261,18 @@ def _classes(hints: Iterable[Hint]) -> list[type]:
     """List classes with all that are made of them, members of unions among them."""
     found: list[type] = []
     for hint in hints:
-        if get_origin(hint) in (Union, UnionType):
+        if _is_union(hint):
             found += _classes(get_args(hint))
         elif not isinstance(hint, type):
             raise UnwritableTypeError(f"{hint!r} beside other types")
         else:
             found += [hint, *_classes(hint.__subclasses__())]
     return _told_apart(list(dict.fromkeys(found)))
+
+
+def _is_union(hint: Hint) -> bool:
+    origin: Any = get_origin(hint)
+    return origin in (Union, UnionType)
 
 
 def _told_apart(classes: list[type]) -> list[type]:

@@ -11,7 +11,7 @@ import os
 import queue
 import stat
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -52,7 +52,10 @@ class Recorder:
             self._file = _new_file(path)
             self._write(start_line(muster, settings))
         except OSError as error:
-            raise CannotRunError(f"{path}: cannot be recorded to: {error.strerror}") from None
+            raise CannotRunError(
+                f"recording to {path}: {error.strerror}; allowed is a file in a directory that is "
+                "there and may be written to"
+            ) from None
         self._given = self._written
         self._writer = threading.Thread(target=self._write_all, name="recorder", daemon=True)
         self._writer.start()
@@ -93,7 +96,7 @@ class Recorder:
         self._tell(why)
 
     @contextlib.contextmanager
-    def _ends_where_it_fails(self):  # type: ignore[no-untyped-def]
+    def _ends_where_it_fails(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # what cannot be written is no reason to stop coordinating

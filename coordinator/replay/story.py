@@ -1,0 +1,60 @@
+"""Tells the story of one gang from a recording: a line for each thing that was seen or decided."""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from coordinator.messages.events import ClusterSeen, Event, PodSeen
+from coordinator.replay.done import Done
+from coordinator.replay.lines import Recording, Step, read_actions
+from coordinator.replay.seen import Seen
+from scheduling.model.gang import GangKey
+
+NEAR = 3
+"""Names that are proposed in the place of one that is not there."""
+
+
+class UnknownGangError(Exception):
+    """A recording knows nothing of a gang; the text is one line for people."""
+
+
+def tell(recording: Recording, key: GangKey) -> Iterator[str]:
+    """Tell of a gang, in lines of a time, `saw` or `did`, and a sentence.
+
+    Raises:
+        UnknownGangError: It is not in the recording.
+        BadRecordingError: A line cannot be read.
+
+    """
+    seen, done, others = Seen(key), Done(), set[str]()
+    for step in recording.steps():
+        others.update(_gangs(step.events))
+        seen.places = done.places
+        for sentence in seen.tell(step.events):
+            yield f"{step.moment.stamp}  saw  {sentence}"
+        for sentence in done.tell(read_actions(_about(step, key))):
+            yield f"{step.moment.stamp}  did  {sentence}"
+        if step.failed:
+            yield f"{step.moment.stamp}  did  the state machine failed: {step.failed}"
+    if not seen.known:
+        raise UnknownGangError(_unknown(key, others))
+
+
+def _about(step: Step, key: GangKey) -> list[dict[str, Any]]:
+    wanted = {"namespace": key.namespace, "name": key.name}
+    found = step.actions or ()
+    return [each for each in found if wanted in (each.get("key"), each.get("gang"))]
+
+
+def _gangs(events: Iterable[Event]) -> Iterator[str]:
+    for event in events:
+        if isinstance(event, ClusterSeen):
+            yield f"{event.cluster.metadata.namespace}/{event.cluster.metadata.name}"
+        elif isinstance(event, PodSeen) and event.pod.member is not None:
+            yield str(event.pod.member.gang)
+
+
+def _unknown(key: GangKey, others: Iterable[str]) -> str:
+    names = sorted(others)
+    near = difflib.get_close_matches(str(key), names, n=NEAR, cutoff=0.5) or names[:NEAR]
+    return f"{key}: not in this recording; there are {', '.join(near) if near else 'no gangs'}"
