@@ -20,7 +20,6 @@ from kube.api.credentials import load_access
 from runtime.http_server import Port, listening
 from runtime.program import run_program
 
-
 MIB = 1 << 20
 
 

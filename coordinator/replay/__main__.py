@@ -36,16 +36,20 @@ def _key(text: str) -> GangKey:
 def _play(recording: Recording) -> int:
     played = play(recording)
     if played.difference:
-        print("\n".join(played.difference))
+        _say("\n".join(played.difference))
         return DIFFERENT
-    print(f"{played.steps} steps, {played.actions} actions, all the same{_end_of(recording)}")
+    _say(f"{played.steps} steps, {played.actions} actions, all the same{_end_of(recording)}")
     return SAME
 
 
 def _tell(recording: Recording, key: GangKey) -> int:
     for line in tell(recording, key):
-        print(line)
+        _say(line)
     return SAME
+
+
+def _say(text: str) -> None:
+    print(text)  # noqa: T201  (for whoever called the command)
 
 
 def _end_of(recording: Recording) -> str:
@@ -61,7 +65,7 @@ def main() -> int:
         recording = open_recording(given.file)
         return _play(recording) if given.story is None else _tell(recording, given.story)
     except (BadRecordingError, UnknownGangError) as error:
-        print(error, file=sys.stderr)
+        print(error, file=sys.stderr)  # noqa: T201  (for whoever called the command)
         return UNREADABLE
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,7 +2,8 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import singledispatchmethod
 from typing import Any
 
 from coordinator.messages.actions import (
@@ -43,15 +44,19 @@ class Done:
     def tell(self, actions: Iterable[Action]) -> Iterator[str]:
         """Tell of one step; pods of which the same was decided share a line."""
         for action in actions:
-            tell = _TELLERS.get(type(action))
-            if tell is not None:
-                yield from tell(self, action)
+            yield from self._of(action)
         for what, names in self._grouped.items():
             yield f"{what}: {listed(names)}"
         self._grouped.clear()
 
+    @singledispatchmethod
+    def _of(self, _action: Action) -> Iterator[str]:
+        """Tell of one; of what has no sentence here there is nothing to tell."""
+        yield from ()
+
     # --- the Gang -------------------------------------------------------------------------
 
+    @_of.register
     def _create(self, action: CreateGang) -> Iterator[str]:
         spec = action.body.get("spec", {})
         sets = [
@@ -61,12 +66,14 @@ class Done:
         queue = spec.get("queue") or "default"
         yield f"understood as a gang of queue {queue}; to start it needs {', '.join(sets)}"
 
+    @_of.register
     def _delete(self, _action: DeleteGang) -> Iterator[str]:
         yield "the Gang is deleted"
 
+    @_of.register
     def _status(self, action: WriteGangStatus) -> Iterator[str]:
         status = action.status
-        said = f"{status.get('phase', '')}, {status.get('reason', '')}: {status.get('message', '')}"
+        said = f"{_standing(status)}: {status.get('message', '')}"
         if _without_numbers(said) != _without_numbers(self._said):
             yield said
         self._said = said
@@ -74,7 +81,7 @@ class Done:
         yield from self._slots(status.get("podSets", ()))
 
     def _placement(self, placement: Mapping[str, Any] | None) -> Iterator[str]:
-        sets = placement["podSets"] if placement is not None else ()
+        sets = placement.get("podSets", ()) if placement is not None else ()
         placed = "; ".join(f"{each['name']}: {_nodes(each)}" for each in sets)
         if placed and placed != self._placed:
             yield f"placed {placed}"
@@ -96,21 +103,26 @@ class Done:
 
     # --- pods -----------------------------------------------------------------------------
 
+    @_of.register
     def _release(self, action: ReleasePod) -> Iterator[str]:
         where = f"released to {action.node}" if action.node else "released, to any node"
         yield from self._group(where, action.pod.metadata.name)
 
+    @_of.register
     def _fence(self, action: FencePod) -> Iterator[str]:
         what = "fenced, so that no release of before can arrive late"
         yield from self._group(what, action.pod.metadata.name)
 
+    @_of.register
     def _nominate(self, action: NominatePod) -> Iterator[str]:
         what = f"nominated to {action.node}" if action.node else "nomination taken back"
         yield from self._group(what, action.pod.metadata.name)
 
+    @_of.register
     def _delete_pod(self, action: DeletePod) -> Iterator[str]:
         yield from self._group(f"deleted ({REPAIRS.get(action.why, action.why)})", action.name)
 
+    @_of.register
     def _evict(self, action: EvictPod) -> Iterator[str]:
         yield from self._group("evicted", action.name)
 
@@ -120,24 +132,36 @@ class Done:
 
     # --- what the gang is of --------------------------------------------------------------
 
+    @_of.register
     def _suspend_job(self, action: SuspendRayJob) -> Iterator[str]:
         yield f"RayJob {action.job.metadata.name} is suspended for {action.suspended_for}"
 
+    @_of.register
     def _resume_job(self, action: ResumeRayJob) -> Iterator[str]:
         yield f"RayJob {action.job.metadata.name} is resumed"
 
+    @_of.register
     def _resume(self, _action: ResumeRayCluster) -> Iterator[str]:
         yield "the RayCluster is resumed, so that its pods are created"
 
+    @_of.register
     def _suspend(self, _action: SuspendRayCluster) -> Iterator[str]:
         yield "the RayCluster is suspended again"
 
+    @_of.register
     def _wake(self, _action: WakeKubeRay) -> Iterator[str]:
         yield "KubeRay is made to look at the RayCluster again, for pods do not come"
 
+    @_of.register
     def _log(self, action: LogDecision) -> Iterator[str]:
         if action.what in _TOLD_BY_LOG:
             yield f"{action.what}, {action.reason}: {action.message}"
+
+
+def _standing(status: Mapping[str, Any]) -> str:
+    """Say where a gang stands and why, in a word each; once where both are the same."""
+    words = (str(status.get("phase", "")), str(status.get("reason", "")))
+    return ", ".join(dict.fromkeys(each for each in words if each))
 
 
 def _nodes(pod_set: Mapping[str, Any]) -> str:
@@ -151,21 +175,3 @@ def _nodes(pod_set: Mapping[str, Any]) -> str:
 def _without_numbers(said: str) -> str:
     """Return a message without what only moves in it while a gang waits."""
     return _NUMBERS.sub("", said)
-
-
-_TELLERS: dict[type[Action], Callable[[Done, Any], Iterator[str]]] = {
-    CreateGang: Done._create,
-    DeleteGang: Done._delete,
-    WriteGangStatus: Done._status,
-    ReleasePod: Done._release,
-    FencePod: Done._fence,
-    NominatePod: Done._nominate,
-    DeletePod: Done._delete_pod,
-    EvictPod: Done._evict,
-    SuspendRayJob: Done._suspend_job,
-    ResumeRayJob: Done._resume_job,
-    ResumeRayCluster: Done._resume,
-    SuspendRayCluster: Done._suspend,
-    WakeKubeRay: Done._wake,
-    LogDecision: Done._log,
-}

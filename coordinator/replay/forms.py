@@ -9,9 +9,8 @@ event, action or field needs no line here; a type that cannot be written is an e
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import MISSING
+from dataclasses import MISSING, is_dataclass
 from dataclasses import fields as fields_of_dataclass
-from dataclasses import is_dataclass
 from enum import Enum
 from functools import partial
 from types import NoneType, UnionType
@@ -87,17 +86,16 @@ class Forms:
     def _work_out(self, hint: Hint) -> Form:
         origin: Any = get_origin(hint)
         arguments = get_args(hint)
-        if hint in _SCALARS or hint is NoneType:
-            return AS_IT_IS
-        if hint is float:
-            return Form(_write_float, float)
-        if hint is msgspec.Raw:
-            return Form(_write_raw, _read_raw)
         if _is_union(hint):
             return self._of_union(arguments)
         if origin is type:
             named = {each.__name__: each for each in _classes(arguments)}
             return Form(_name_of, partial(_named, named))
+        if origin is not None:
+            return self._of_many(hint, origin, arguments)
+        return _SIMPLE[hint] if hint in _SIMPLE else self._of_plain(hint)
+
+    def _of_many(self, hint: Hint, origin: Any, arguments: tuple[Hint, ...]) -> Form:
         if origin in _MAPS:
             return self._of_map(*arguments)
         if origin in _SETS:
@@ -106,20 +104,24 @@ class Forms:
             return self._of_row(arguments, tuple)
         if origin in _LISTS:
             return self._of_list(arguments[0], list if origin is list else tuple)
-        return self._of_plain(hint)
+        raise UnwritableTypeError(f"{hint!r} has no form")
 
     def _of_plain(self, kind: Hint) -> Form:
         if not isinstance(kind, type):
             raise UnwritableTypeError(f"{kind!r} has no form")
         if issubclass(kind, Enum):
             return Form(_value_of, partial(_member, kind))
-        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-            return self._of_row(get_type_hints(kind).values(), lambda values: kind(*values))
         if issubclass(kind, tuple):
-            return self._of_list(_item_of(kind), kind)
+            return self._of_tuples(kind)
         if is_dataclass(kind) or issubclass(kind, msgspec.Struct):
             return self._of_class(kind)
         raise UnwritableTypeError(f"{kind!r} has no form")
+
+    def _of_tuples(self, kind: Any) -> Form:
+        """Return the form of a class of tuples, with names for its items or of any length."""
+        if hasattr(kind, "_fields"):
+            return self._of_row(get_type_hints(kind).values(), lambda values: kind(*values))
+        return self._of_list(_item_of(kind), kind)
 
     # --- classes --------------------------------------------------------------------------
 
@@ -370,3 +372,10 @@ def _named(named: Mapping[str, type], name: Any) -> type:
 def _short(data: Any) -> str:
     text = repr(data)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_SIMPLE: Mapping[Hint, Form] = {
+    **dict.fromkeys((*_SCALARS, NoneType), AS_IT_IS),
+    float: Form(_write_float, float),
+    msgspec.Raw: Form(_write_raw, _read_raw),
+}

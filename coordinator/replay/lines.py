@@ -106,7 +106,7 @@ def open_recording(path: Path) -> Recording:
     data = _parsed(path, 1, line)
     found = data.get("format")
     if found != FORMAT:
-        said = "does not begin as a recording" if found is None else f"is of format {found}"
+        said = "does not begin as a recording" if found is None else f"is of format {found!r:.20}"
         raise BadRecordingError(f"{path}: {said}; this release reads format {FORMAT}")
     try:
         settings = _changed(_FORMS.of(StateSettings).read, data["settings"])
@@ -144,15 +144,18 @@ def as_json(actions: Sequence[Action]) -> list[dict[str, Any]]:
     return [_changed(write, each) for each in actions]
 
 
-def read_actions(written: Sequence[dict[str, Any]]) -> list[Action]:
-    """Read actions.
+def read_actions(step: Step, written: Sequence[dict[str, Any]]) -> list[Action]:
+    """Read actions of a step.
 
     Raises:
-        UnreadableValueError: One is none of this release.
+        BadRecordingError: One is none of this release.
 
     """
     read = _FORMS.of(Action).read
-    return [_changed(read, each) for each in written]
+    try:
+        return [_changed(read, each) for each in written]
+    except _UNREADABLE as error:
+        raise BadRecordingError(f"line {step.line} cannot be read: {error}") from None
 
 
 def said_of(error: Exception) -> str:
@@ -196,7 +199,7 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def _bad_line(path: Path, number: int, error: Exception) -> BadRecordingError:
-    said = f"has no {error}" if isinstance(error, KeyError) else str(error)
+    said = f"there is no {error}" if isinstance(error, KeyError) else f"{error!s:.300}"
     return BadRecordingError(f"{path}: line {number} cannot be read: {said}")
 
 

@@ -47,7 +47,7 @@ def _answer(state: CoordinatorState, step: Step) -> list[dict[str, Any]] | str:
     """Return the actions, or what the state machine fails with."""
     try:
         return as_json(state.handle(step.events, step.moment))
-    except Exception as error:  # also a failure is to be the same again
+    except Exception as error:  # noqa: BLE001 - whatever it fails with is to be the same again
         return said_of(error)
 
 

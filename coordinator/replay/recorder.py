@@ -1,9 +1,9 @@
 """Writes a recording while the coordinator runs.
 
 Lines are made at once, for what they are made of goes on changing, and written by a thread of their
-own: the loop never waits for the disk. What was handed over is written within milliseconds, and
-survives the process. Nothing that goes wrong here ends the coordinator: the recording ends, and the
-log says so.
+own: the loop never waits for the disk. What is written survives the process; a kill -9 loses what
+came within `GATHERED` before it. Nothing that goes wrong here ends the coordinator: the recording
+ends, and the log says so.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import os
 import queue
 import stat
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,8 @@ log = structlog.get_logger()
 
 BEHIND: Final = 64 << 20
 """Bytes that may wait for the disk; with more the recording ends, or memory would."""
+GATHERED: Final = 0.02
+"""Seconds for which lines are gathered to be written together."""
 CLOSING: Final = 5.0
 """Seconds that the end of the program waits for the disk."""
 EARLIER: Final = ".1"
@@ -99,7 +102,7 @@ class Recorder:
     def _ends_where_it_fails(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # what cannot be written is no reason to stop coordinating
+        except Exception as error:  # noqa: BLE001 - no reason to stop coordinating
             self._end(f"a step cannot be written: {type(error).__name__}: {error}")
 
     def _tell(self, why: str) -> None:
@@ -110,12 +113,20 @@ class Recorder:
     def _write_all(self) -> None:
         try:
             while (line := self._lines.get()) is not None:
-                self._write(line)
+                time.sleep(GATHERED)
+                self._write(b"".join([line, *self._gathered()]))
         except OSError as error:
             self._over = True
             self._tell(f"{error.strerror}")
         finally:
             os.close(self._file)
+
+    def _gathered(self) -> Iterator[bytes]:
+        """Take what waits; its end is left for the next look."""
+        with contextlib.suppress(queue.Empty):
+            while (line := self._lines.get_nowait()) is not None:
+                yield line
+            self._lines.put(None)
 
     def _write(self, line: bytes) -> None:
         left = memoryview(line)

@@ -1,8 +1,9 @@
 """Tells in sentences what was seen of one gang: its RayCluster, its pods, and their nodes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from functools import singledispatchmethod
+from typing import Final
 
 from coordinator.messages.events import (
     ClusterGone,
@@ -61,9 +62,7 @@ class Seen:
     def tell(self, events: Iterable[Event]) -> Iterator[str]:
         """Tell of one step; pods to which the same happened share a line."""
         for event in events:
-            tell = _TELLERS.get(type(event))
-            if tell is not None:
-                yield from tell(self, event)
+            yield from self._of(event)
         for what, names in self._grouped.items():
             yield f"{counted(len(names), 'pod')} {what}: {listed(names)}"
         self._grouped.clear()
@@ -73,8 +72,14 @@ class Seen:
         pod = self._pods.get(uid)
         return f"pod {pod.name}" if pod is not None else f"pod of uid {uid}"
 
+    @singledispatchmethod
+    def _of(self, _event: Event) -> Iterator[str]:
+        """Tell of one; of what has no sentence here there is nothing to tell."""
+        yield from ()
+
     # --- the RayCluster -------------------------------------------------------------------
 
+    @_of.register
     def _cluster_seen(self, event: ClusterSeen) -> Iterator[str]:
         meta = event.cluster.metadata
         if GangKey(meta.namespace, meta.name) != self._key:
@@ -85,17 +90,20 @@ class Seen:
         else:
             yield from _changes(before, event.cluster)
 
+    @_of.register
     def _cluster_gone(self, event: ClusterGone) -> Iterator[str]:
         if event.key == self._key and self._cluster is not None:
             self._cluster = None
             yield "the RayCluster is gone"
 
+    @_of.register
     def _gang_gone(self, event: GangGone) -> Iterator[str]:
         if event.key == self._key and event.uid:
             yield "the Gang is gone"
 
     # --- pods -----------------------------------------------------------------------------
 
+    @_of.register
     def _pod_seen(self, event: PodSeen) -> Iterator[str]:
         pod = event.pod
         before = self._pods.get(pod.uid)
@@ -107,6 +115,7 @@ class Seen:
                 self._grouped[what].append(pod.name)
         yield from ()
 
+    @_of.register
     def _pod_gone(self, event: PodGone) -> Iterator[str]:
         pod = self._pods.pop(event.uid, None)
         if pod is not None:
@@ -115,6 +124,7 @@ class Seen:
 
     # --- nodes ----------------------------------------------------------------------------
 
+    @_of.register
     def _node_seen(self, event: NodeSeen) -> Iterator[str]:
         name, now = event.node.metadata.name, _against(event.node)
         before = self._nodes.get(name)
@@ -126,6 +136,7 @@ class Seen:
         elif now != before:
             yield f"node {name} is {' and '.join(now) if now else 'open to pods again'}"
 
+    @_of.register
     def _node_gone(self, event: NodeGone) -> Iterator[str]:
         self._nodes.pop(event.name, None)
         if self._concerns(event.name):
@@ -136,33 +147,41 @@ class Seen:
 
     # --- the coordinator itself -----------------------------------------------------------
 
+    @_of.register
     def _term_started(self, event: TermStarted) -> Iterator[str]:
         yield f"this coordinator leads from now on (term {event.epoch})"
 
-    def _term_ended(self, event: TermEnded) -> Iterator[str]:
+    @_of.register
+    def _term_ended(self, _event: TermEnded) -> Iterator[str]:
         yield "this coordinator leads no more"
 
+    @_of.register
     def _sight_lost(self, event: SightLost) -> Iterator[str]:
         if self._cluster is not None:
             yield f"the watch of {event.watch} is down: nothing is decided meanwhile"
 
+    @_of.register
     def _sight_regained(self, event: SightRegained) -> Iterator[str]:
         if self._cluster is not None:
             yield f"the watch of {event.watch} is back"
 
+    @_of.register
     def _write_ended(self, event: WriteEnded) -> Iterator[str]:
         if event.key == self._key and event.error is not None:
             yield f"the Gang could not be written: {event.error}"
 
+    @_of.register
     def _patch_ended(self, event: PodPatchEnded) -> Iterator[str]:
         if event.gang == self._key and event.error is not None:
             end = "has an unknown end" if event.unknown else "failed"
             yield f"a write to {self.name_of(event.uid)} {end}: {event.error}"
 
+    @_of.register
     def _eviction_tried(self, event: EvictionTried) -> Iterator[str]:
         if event.gang == self._key and event.refusal is not None:
             yield f"the end of {self.name_of(event.uid)} would be refused: {event.refusal}"
 
+    @_of.register
     def _owner_write_ended(self, event: RayJobWriteEnded | RayClusterWriteEnded) -> Iterator[str]:
         if event.gang == self._key and event.error is not None:
             kind = "RayJob" if isinstance(event, RayJobWriteEnded) else "RayCluster"
@@ -209,23 +228,3 @@ def _against(node: Node) -> tuple[str, ...]:
     """List what keeps pods off a node."""
     taints = sorted({f"tainted {each.key}" for each in node.spec.taints})
     return (*(("cordoned",) if node.spec.unschedulable else ()), *taints)
-
-
-_TELLERS: dict[type[Event], Callable[[Seen, Any], Iterator[str]]] = {
-    ClusterSeen: Seen._cluster_seen,
-    ClusterGone: Seen._cluster_gone,
-    GangGone: Seen._gang_gone,
-    PodSeen: Seen._pod_seen,
-    PodGone: Seen._pod_gone,
-    NodeSeen: Seen._node_seen,
-    NodeGone: Seen._node_gone,
-    TermStarted: Seen._term_started,
-    TermEnded: Seen._term_ended,
-    SightLost: Seen._sight_lost,
-    SightRegained: Seen._sight_regained,
-    WriteEnded: Seen._write_ended,
-    PodPatchEnded: Seen._patch_ended,
-    EvictionTried: Seen._eviction_tried,
-    RayJobWriteEnded: Seen._owner_write_ended,
-    RayClusterWriteEnded: Seen._owner_write_ended,
-}

@@ -2,8 +2,9 @@
 
 import difflib
 from collections.abc import Iterable, Iterator
-from typing import Any
 
+from coordinator.messages.actions import Action
+from coordinator.messages.clock import Moment
 from coordinator.messages.events import ClusterSeen, Event, PodSeen
 from coordinator.replay.done import Done
 from coordinator.replay.lines import Recording, Step, read_actions
@@ -27,23 +28,32 @@ def tell(recording: Recording, key: GangKey) -> Iterator[str]:
 
     """
     seen, done, others = Seen(key), Done(), set[str]()
+    before: list[str] = []  # of the coordinator, while the gang is not there yet
     for step in recording.steps():
         others.update(_gangs(step.events))
         seen.places = done.places
-        for sentence in seen.tell(step.events):
-            yield f"{step.moment.stamp}  saw  {sentence}"
-        for sentence in done.tell(read_actions(_about(step, key))):
-            yield f"{step.moment.stamp}  did  {sentence}"
+        before += (_line(step.moment, "saw", each) for each in seen.tell(step.events))
+        before += (_line(step.moment, "did", each) for each in done.tell(_about(step, key)))
         if step.failed:
-            yield f"{step.moment.stamp}  did  the state machine failed: {step.failed}"
+            before.append(_line(step.moment, "did", f"the state machine failed: {step.failed}"))
+        if seen.known:
+            yield from before
+            before.clear()
     if not seen.known:
         raise UnknownGangError(_unknown(key, others))
 
 
-def _about(step: Step, key: GangKey) -> list[dict[str, Any]]:
+def _line(moment: Moment, who: str, sentence: str) -> str:
+    """Write one line, whatever is in it: some of it is the words of others."""
+    words = " ".join(sentence.split())
+    shown = "".join(each if each.isprintable() else "?" for each in words)
+    return f"{moment.stamp.removesuffix('Z')}.{int(moment.wall % 1 * 1000):03}Z  {who}  {shown}"
+
+
+def _about(step: Step, key: GangKey) -> list[Action]:
     wanted = {"namespace": key.namespace, "name": key.name}
-    found = step.actions or ()
-    return [each for each in found if wanted in (each.get("key"), each.get("gang"))]
+    found = [each for each in step.actions or () if wanted in (each.get("key"), each.get("gang"))]
+    return read_actions(step, found)
 
 
 def _gangs(events: Iterable[Event]) -> Iterator[str]:
