@@ -339,6 +339,10 @@ def _write_float(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _read_float(data: Any) -> Any:
+    return float(data) if isinstance(data, str) else data
+
+
 def _write_raw(raw: msgspec.Raw) -> str:
     return bytes(raw).decode()
 
@@ -376,6 +380,6 @@ def _short(data: Any) -> str:
 
 _SIMPLE: Mapping[Hint, Form] = {
     **dict.fromkeys((*_SCALARS, NoneType), AS_IT_IS),
-    float: Form(_write_float, float),
+    float: Form(_write_float, _read_float),
     msgspec.Raw: Form(_write_raw, _read_raw),
 }
