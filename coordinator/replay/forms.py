@@ -29,7 +29,6 @@ _LISTS = (tuple, list, Sequence, Collection, Iterable)
 _SETS = (frozenset, set, Set)
 _MAPS = (dict, Mapping)
 _ABSENT = object()
-_PLAIN = (str, int, float)
 
 
 class UnwritableTypeError(TypeError):
@@ -200,18 +199,22 @@ class Forms:
 
         JSON tells scalars from all else; classes are told apart by their names.
         """
-        others = [each for each in members if each not in (*_SCALARS, NoneType, float)]
+        scalars = tuple(each for each in members if each in (str, int, bool, float, NoneType))
+        others = [each for each in members if each not in scalars]
         if not others:
-            return Form(_write_float, None) if float in members else AS_IT_IS
+            return _SIMPLE[float] if float in scalars and str not in scalars else AS_IT_IS
         if len(others) == 1:
-            return _or_scalar(self.of(others[0]))
+            return _or_scalar(scalars, self.of(others[0]))
         named = {each.__name__: each for each in _classes(others)}
         for each in named.values():
             self.of(each)
-        return _or_scalar(Form(self._write_named, partial(self._read_named, named)))
+        named_form = Form(partial(self._write_named, named), partial(self._read_named, named))
+        return _or_scalar(scalars, named_form) if scalars else named_form
 
-    def _write_named(self, value: Any) -> dict[str, Any]:
+    def _write_named(self, named: Mapping[str, type], value: Any) -> dict[str, Any]:
         kind = type(value)
+        if named.get(kind.__name__) is not kind:
+            raise UnwritableTypeError(f"a {kind.__name__} is none of {', '.join(sorted(named))}")
         return {IS: kind.__name__, **self._write_fields(kind, value)}
 
     def _read_named(self, named: Mapping[str, type], data: Any) -> Any:
@@ -317,15 +320,16 @@ def _item_of(kind: type) -> Hint:
     raise UnwritableTypeError(f"{kind!r} does not say of what it is made")
 
 
-def _or_scalar(form: Form) -> Form:
+def _or_scalar(scalars: tuple[type, ...], form: Form) -> Form:
     """Leave alone what JSON tells from an object or a list."""
     write, read = form
+    kinds = (*scalars, int) if float in scalars else scalars
 
     def written(value: Any) -> Any:
-        return value if value is None or isinstance(value, _PLAIN) else _changed(write, value)
+        return value if isinstance(value, kinds) else _changed(write, value)
 
     def found(data: Any) -> Any:
-        return data if data is None or isinstance(data, _PLAIN) else _changed(read, data)
+        return data if isinstance(data, kinds) else _changed(read, data)
 
     return Form(written, found)
 

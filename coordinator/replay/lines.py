@@ -16,7 +16,12 @@ from typing import Any
 
 import msgspec
 
-from coordinator.messages.actions import Action
+from coordinator.messages.actions import (
+    Action,
+    PatchGangSpec,
+    WriteGangStatus,
+    WriteQueueStatus,
+)
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import Event
 from coordinator.replay.forms import Forms, UnreadableValueError
@@ -40,7 +45,20 @@ def _without_values(annotations: Labels) -> Labels:
     return {key: v if key.startswith(PREFIX) else "" for key, v in annotations.items()}
 
 
-_FORMS = Forms(shown={(ObjectMeta, "annotations"): _without_values})
+def _as_it_was_seen(_before: object) -> dict[str, Any]:
+    """Leave out what an action says of an object as it was: the event that told of it has it."""
+    return {}
+
+
+_FORMS = Forms(
+    shown={
+        (ObjectMeta, "annotations"): _without_values,
+        **dict.fromkeys(
+            ((kind, "before") for kind in (PatchGangSpec, WriteGangStatus, WriteQueueStatus)),
+            _as_it_was_seen,
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _summary(answer: list[dict[str, Any]] | str) -> str:
 
 def _cut(value: Any) -> str:
     if isinstance(value, dict):
-        value = {key: each for key, each in value.items() if key not in (IS, "before")}
+        value = {key: each for key, each in value.items() if key != IS}
     text = repr(value)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 

@@ -20,7 +20,7 @@ JSON = st.recursive(
 _SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,
     int: st.integers(),
-    float: st.floats(allow_nan=False),
+    float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     NoneType: st.none(),
     Any: JSON,
@@ -41,11 +41,15 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(_members(arguments[0]))
     if origin is not None:
         return _many(origin, arguments)
-    if issubclass(hint, Enum):
-        return st.sampled_from(list(hint))
-    if issubclass(hint, tuple):
-        return st.builds(hint, *map(values, get_type_hints(hint).values()))
-    return st.deferred(lambda: st.one_of([_objects(each) for each in _classes(hint)]))
+    return _plain(hint)
+
+
+def _plain(kind: Any) -> st.SearchStrategy[Any]:
+    if issubclass(kind, Enum):
+        return st.sampled_from(list(kind))
+    if issubclass(kind, tuple):
+        return st.builds(kind, *map(values, get_type_hints(kind).values()))
+    return st.deferred(lambda: st.one_of([_objects(each) for each in _classes(kind)]))
 
 
 def _many(origin: Any, arguments: tuple[Any, ...]) -> st.SearchStrategy[Any]:
@@ -62,7 +66,9 @@ def _many(origin: Any, arguments: tuple[Any, ...]) -> st.SearchStrategy[Any]:
 
 def _objects(kind: Any) -> st.SearchStrategy[Any]:
     """Objects of one class, some of their fields left at their default."""
-    hints, wanted, left = get_type_hints(kind), {}, {}
+    hints = get_type_hints(kind)
+    wanted: dict[str, st.SearchStrategy[Any]] = {}
+    left: dict[str, st.SearchStrategy[Any]] = {}
     for name, has_default in _fields(kind):
         (left if has_default else wanted)[name] = values(hints[name])
     return st.fixed_dictionaries(wanted, optional=left).map(lambda found: kind(**found))

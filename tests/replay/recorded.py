@@ -16,7 +16,7 @@ from coordinator.state_settings import StateSettings
 from kube.foreseen.gang import foreseen_gang
 from kube.objects import names
 from runtime.program import log_json
-from tests.coordinator.builders import gang_of, group, node, ray_cluster, template
+from tests.coordinator.builders import gang_of, node, ray_cluster, template
 from tests.coordinator.held import held_gang
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.world import Replica, World, name_of
@@ -85,13 +85,12 @@ def lost_worker() -> Tape:
 def preempted() -> Tape:
     """A gang waits for quota, and one of lower priority ends for it."""
     lower = {"withinQueue": "LowerPriority"}
-    world = World(node("n1", cpu=8), queue("team", cpu=3, preemption=lower))
+    world = World(node("n1", cpu=8), queue("team", cpu=2, preemption=lower))
     tape = taped(world)
     world.create(gang_of("low", 1, labels=IN_TEAM))
-    world.settle(seconds=10)
-    urgent = group("workers", 1, priority=10)
-    world.create(ray_cluster("high", urgent, head=template(priority=10), labels=IN_TEAM))
-    world.settle(seconds=30)
+    world.settle()
+    world.create(ray_cluster("high", head=template(priority=10), labels=IN_TEAM))
+    world.settle(seconds=2)
     return tape
 
 

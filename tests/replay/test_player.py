@@ -88,12 +88,12 @@ def test_an_action_too_few_or_too_many_is_a_difference(run: Ended, tmp_path: Pat
 
 
 def test_the_settings_are_those_of_the_recording(run: Ended, tmp_path: Path) -> None:
-    def impatient(lines: list[Json]) -> None:
-        lines[0]["settings"]["guard"] = "Nomination"
+    def at_home(lines: list[Json]) -> None:
+        lines[0]["settings"]["home"] = "team"  # where no RayCluster is a gang
 
-    code, said = run(changed(tmp_path, impatient))
+    code, said = run(changed(tmp_path, at_home))
     assert code == 1
-    assert "NominatePod" in said
+    assert "replayed: no such action" in said
 
 
 def test_a_failure_of_the_state_machine_is_played_too(
@@ -156,8 +156,8 @@ def test_what_cannot_be_read_is_one_line(
         code, text = run(changed(tmp_path, change), *more)
         assert code == 2
         assert said in text
-        assert text.splitlines()[-1].startswith(str(tmp_path)) or more
-        assert len(text.splitlines()) == 1 or more
+        assert text.splitlines()[-1].startswith(str(tmp_path))
+        assert more or text.count("\n") == 1
 
 
 @pytest.mark.parametrize("content", [b"", b'{"format": 1', b"\x00\xff\n", b"[1]\n", b"{}\n"])

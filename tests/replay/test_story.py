@@ -22,6 +22,8 @@ from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey
 from tests.replay.recorded import MUSTER, path_of
 
+NEEDED = "1 of 1 headgroup, 1 of 1 workers"
+
 
 def story(name: str, gang: str = "a") -> list[str]:
     """The sentences of a recording, without their times."""
@@ -35,8 +37,7 @@ def test_a_lost_worker_and_a_lost_node_are_told() -> None:
         "saw  this coordinator leads from now on (term 2)",
         "saw  2 pods came, with Muster's gate: a-headgroup, a-workers",
         "saw  the RayCluster is there, made at 2026-01-01T00:00:00Z",
-        "did  understood as a gang of queue default; to start it needs 1 of 1 headgroup, "
-        "1 of 1 workers",
+        f"did  understood as a gang of queue default; to start it needs {NEEDED}",
         "did  Admitted: 2 pods placed on 1 node",
         "did  placed headgroup: 1 on n1; workers: 1 on n1",
         "did  released to n1: a-headgroup",
@@ -59,7 +60,7 @@ def test_who_is_stopped_for_whom_is_told_and_nothing_of_others() -> None:
     said = "Preempted: stopped for RayCluster team/high (priority 10, queue team)"
     assert f"did  gang stopped, {said}" in low
     assert "did  evicted: low-workers" in low
-    assert any("QuotaExceeded: queue team uses 2 of its quota of 3 cpu" in each for each in low)
+    assert any("QuotaExceeded: queue team uses 1 of its quota of 2 cpu" in each for each in low)
     assert not any("low" in each for each in high)
 
 
@@ -75,7 +76,9 @@ def test_slots_that_are_kept_and_end_are_told() -> None:
 
 
 def test_an_unknown_gang_has_the_names_near_it() -> None:
-    with pytest.raises(UnknownGangError, match="^team/hihg: not in this recording; there are team"):
+    with pytest.raises(
+        UnknownGangError, match=r"^team/hihg: not in this recording; there are team/high"
+    ):
         list(tell(open_recording(path_of("preempted")), GangKey("team", "hihg")))
 
 
