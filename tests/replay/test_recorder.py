@@ -154,8 +154,7 @@ def test_a_disk_that_hangs_holds_nothing_up_and_ends_it(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BEHIND", 1_000)
-    monkeypatch.setattr(module, "GATHERED", 3600.0)
-    monkeypatch.setattr(module, "CLOSING", 0.0)
+    monkeypatch.setattr(module, "GATHERED", 0.5)
     recorder = make()
     with capture_logs() as logs:
         for _ in range(100):

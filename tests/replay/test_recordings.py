@@ -35,9 +35,9 @@ def test_a_recording_gives_the_same_actions_again(name: str) -> None:
     assert played.actions > 10
 
 
-@pytest.mark.parametrize(("name", "seed"), [(name, at) for at, name in enumerate(RECORDINGS, 1)])
-def test_it_does_so_in_another_process_with_other_hashes(name: str, seed: int) -> None:
-    done = replayed(path_of(name), seed)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_does_so_in_another_process_with_other_hashes(seed: int) -> None:
+    done = replayed(path_of("preempted"), seed)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(" actions, all the same\n")
 
