@@ -152,7 +152,7 @@ def test_a_node_that_dies_before_the_bind_is_replaced(
 def test_the_recording_of_a_run_with_a_lost_pod_gives_the_same_actions_again(
     plot: Plot, crew: Crew, tmp_path: Path
 ) -> None:
-    """What the API server, KubeRay and kube-scheduler tell, in another process with other hashes."""
+    """What real programs tell, played in another process with other hashes."""
     file = tmp_path / "recording.jsonl"
     plot.add_equal_nodes(2, PODS)
     leader = crew.start_leader({"RECORD": str(file)})
