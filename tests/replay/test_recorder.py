@@ -254,3 +254,23 @@ async def test_a_step_in_which_the_state_machine_fails_is_recorded(
     recorder.close()
     [step] = open_recording(tmp_path / "r").steps()
     assert (step.events, step.actions, step.failed) == ([NodeGone("n")], None, "KeyError: 'bug'")
+
+
+# --- the program --------------------------------------------------------------------------------
+
+
+def test_the_option_comes_before_the_variable_and_a_bad_path_is_one_line(tmp_path: Path) -> None:
+    """Nothing else is done before: without a cluster it would say that there is none."""
+    wanted = tmp_path / "none" / "r"
+    done = subprocess.run(
+        [sys.executable, "-m", "coordinator", "--record", str(wanted)],
+        env={**os.environ, "MUSTER_COORDINATOR_RECORD": str(tmp_path / "other")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert f"recording to {wanted}: No such file or directory; allowed is a file in" in line
+    assert not (tmp_path / "other").exists()
