@@ -14,11 +14,12 @@ from typing import Any
 
 from coordinator.gang.adoption import Rounds
 from coordinator.gang.attempts import Attempts
+from coordinator.gang.breaks import Breaks
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
 from coordinator.gang.held_start import HeldStart, Phase
-from coordinator.gang.kept_slots import Kept
+from coordinator.gang.kept_slots import Kept, Start
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
 from coordinator.record.event_budget import Telling
@@ -67,7 +68,9 @@ class Understood:
     terminating: bool = False
     """The RayCluster is being deleted."""
     never_made: bool = False
-    """KubeRay can create no pods for the RayCluster as it is."""
+    """KubeRay can or will create no pods for the RayCluster as it is."""
+    head_lost: bool = False
+    """The head is gone, and KubeRay makes no other for this RayCluster."""
 
 
 @dataclass(slots=True)
@@ -290,7 +293,8 @@ class Nominating:
 class Repairs:
     """What goes wrong with pods of the gang, and since when.
 
-    Written by `gang.repair`, `reconcile.deletions` and `reconcile.lost_slots`.
+    Written by `gang.repair`, `reconcile.deletions`, `reconcile.lost_slots` and, where a part is
+    lost for good, by `reconcile.breaking`.
     """
 
     stuck_since: dict[str, float] = field(default_factory=dict)
@@ -308,6 +312,10 @@ class Repairs:
     kept: Kept = field(default_factory=Kept)
     """The slots of lost pods."""
     kept_text: str = ""
+    below_since: Start | None = None
+    """When a gang that ran began to lack a part of its minimum on nodes."""
+    below_text: str = ""
+    """Says of one that lacks it for good that it goes on without, and why."""
 
 
 @dataclass(slots=True)
@@ -359,7 +367,9 @@ class GangView:
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
-    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
+    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `breaks` counts how
+    often it was stopped for a part that was lost for good; written by `reconcile.breaking` and
+    `reconcile.opening`. `not_held` says why it
     is not held though it is to be; written by `reconcile.holding`.
     """
 
@@ -376,6 +386,7 @@ class GangView:
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
     late: LateStarts | None = None
+    breaks: Breaks | None = None
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
     record: Record = field(default_factory=Record)

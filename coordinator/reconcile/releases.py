@@ -40,6 +40,8 @@ def _may_release(look: Look) -> bool:
     broken = bool(view.understood.problem) and view.understood.terms is None
     if not view.survey.durable or not look.scene.sighted or broken:
         return False
+    if view.understood.head_lost:
+        return False
     return not repair.is_hindered(view) and not view.retreat.under_way
 
 

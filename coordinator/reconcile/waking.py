@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coordinator.reconcile import holding, timing_out
+from coordinator.reconcile import breaking, holding, timing_out
 from coordinator.reconcile.look import Look
 from coordinator.reconcile.lost_slots import slot_patience
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
@@ -25,6 +25,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield look.now + view.retreat.until - look.scene.moment.wall
     yield view.record.due
     yield view.record.attempts.not_before
+    yield from breaking.moments(look)
     yield from view.eviction.moments()
     yield timing_out.next_at(look)
     yield from holding.next_at(look)
