@@ -44,10 +44,10 @@ SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-schedule
 SURPLUS_PLACED = "SurplusPlaced"
 EVICTED = "Evicted"
 HEADLESS = (
-    "the head is lost and to be made again; without GCS fault tolerance all workers begin anew"
+    "the head is lost and to be made again: without GCS fault tolerance all workers begin anew"
 )
 HEAD_NOT_REMADE = (
-    "the head is lost, and KubeRay makes no other for a RayJob in SidecarMode: the job fails; no "
+    "the head is lost, and KubeRay makes no other for a RayJob in SidecarMode: the job fails, no "
     "slot is kept, and nothing more of the gang is placed"
 )
 
