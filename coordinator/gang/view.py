@@ -152,6 +152,8 @@ class PodWrites:
     leaving: set[str] = field(default_factory=set)
     """`deleted`, and those that are to be deleted as soon as may be; none is a member any more."""
     attempts: dict[str, Attempts] = field(default_factory=dict)
+    withdrawn_since: float | None = None
+    """No release of the gang was sent since then, and none is to arrive any more."""
 
     def attempts_at(self, uid: str) -> Attempts:
         """The failed tries at a pod; made on first use."""

@@ -63,6 +63,7 @@ def _is_free(look: Look, pod: ObservedPod, node: str) -> bool:
 
 def _release(look: Look, pod: ObservedPod, node: str) -> ReleasePod:
     look.view.pod_writes.targets[pod.uid] = node
+    look.view.pod_writes.withdrawn_since = None
     look.view.pod_writes.inflight.add(pod.uid)
     assert pod.raw is not None
     return ReleasePod(look.view.key, pod.raw, node, look.view.reservation.queue)

@@ -146,7 +146,7 @@ class Timeouts(Slim, frozen=True):
         int | None,
         Allows(
             "For how long the slot of a lost pod is kept for its replacement; 0 keeps none. Absent "
-            "means as long as the coordinator's slotPatience.",
+            "means as long as the coordinator's SLOT_PATIENCE.",
             minimum=0,
             maximum=LONGEST_SLOT,
             format="int64",
