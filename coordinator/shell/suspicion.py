@@ -29,7 +29,7 @@ OWN_WRITE = 5.0
 PLACED_ON = ("nodes", "pods")
 """The watches that tell what room there is, and of no write of ours."""
 
-STALE = 15.0
+STALE = 20.0
 """Seconds of silence after which nothing is placed on what such a watch told last."""
 
 OVERDUE = 75.0
