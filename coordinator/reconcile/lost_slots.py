@@ -20,6 +20,7 @@ def drop_lost_slots(look: Look) -> Done:
     lost = repair.lost_nodes(view, pods, look.scene.cache.columns(), avoided)
     view.repairs.lost_room |= bool(lost)
     left = without_nodes(placement, pods, lost) if lost else placement
+    left = repair.without_hanging(left, pods, look.scene.cache.columns())
     left = repair.without_overtaken(view, left, pods)
     left = repair.without_stalled(view, left, pods)
     if left is placement:

@@ -136,17 +136,18 @@ def test_a_head_that_fails_comes_back_to_its_slot(plot: Plot) -> None:
     plot.wait_running("loses", 3)
 
 
-def out_of_reach(plot: Plot, node: str) -> None:
-    """What the controllers write on a node whose kubelet does not answer."""
-    effects = ("NoSchedule", "NoExecute")
-    taints = [{"key": "node.kubernetes.io/unreachable", "effect": each} for each in effects]
-    plot.patch_node(node, {"spec": {"taints": taints}})
+def hang(plot: Plot, pod: str, node: str) -> None:
+    """Have a pod end that cannot, as on a node whose kubelet does not answer.
 
-
-def hang(plot: Plot, pod: str) -> None:
-    """Have a pod end that cannot, as there is no kubelet that ends it."""
+    The taint has another key than the controllers': those take theirs back while a node is ready.
+    """
     plot.patch("Pod", pod, {"metadata": {"finalizers": ["test.muster.dev/no-kubelet"]}})
-    plot.delete("Pod", pod)
+    effects = ("NoSchedule", "NoExecute")
+    taints = [{"key": "test.muster.dev/out-of-reach", "effect": each} for each in effects]
+    plot.patch_node(node, {"spec": {"taints": taints}})
+    plot.wait(
+        lambda: "deletionTimestamp" in plot.get("Pod", pod)["metadata"], f"{pod} to be evicted"
+    )
 
 
 def let_end(plot: Plot, pod: str) -> None:
@@ -160,8 +161,7 @@ def test_a_worker_that_hangs_on_a_node_out_of_reach_is_replaced_elsewhere(plot: 
     plot.create(gang("loses", group(replicas=1)))
     plot.wait_running("loses", 2)
     ((lost, node),) = plot.bound("loses", "worker").items()
-    out_of_reach(plot, node)
-    hang(plot, lost)
+    hang(plot, lost, node)
     plot.wait_message("loses", "group workers: 0 of 1 pods exist")
     plot.add_nodes(NodeSpec("spare", cpus=1))
     let_end(plot, lost)
@@ -176,8 +176,7 @@ def test_a_replica_of_which_one_pod_hangs_is_replaced_beside_it(plot: Plot) -> N
     plot.wait_running("slices", 3)
     workers = plot.bound("slices", "worker")
     (stuck, node), (failed, other) = workers.items()
-    out_of_reach(plot, node)
-    hang(plot, stuck)
+    hang(plot, stuck, node)
     plot.add_nodes(NodeSpec("spare", cpus=1))
     plot.patch_status("Pod", failed, {"phase": "Failed"})
 

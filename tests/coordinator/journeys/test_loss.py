@@ -15,7 +15,7 @@ from kube.objects import names
 from scheduling.model.gang import PendingGang
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.app_wrappers import app_wrapper, job
-from tests.coordinator.builders import TEAM, Json, node
+from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
 from tests.coordinator.deeds import slots
 from tests.coordinator.gang.test_kept_slots import INVALID, QUOTA, failure, kept, lose_workers
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
@@ -114,6 +114,27 @@ def test_a_replacement_goes_elsewhere_at_once_where_its_node_is_gone() -> None:
     world.settle(seconds=1)
     assert world.bound("a").total() == 4
     assert gone not in world.bound("a")
+
+
+@pytest.mark.parametrize("out_of_reach", [True, False])
+def test_a_replica_of_which_one_host_hangs_is_made_again_elsewhere(out_of_reach: bool) -> None:
+    """Its other slot is of no use to the next one, which has another name; else that waits."""
+    world = World(*(node(f"n{at}", cpu=1) for at in range(1, 5)))
+    world.create(ray_cluster("a", group("slices", 1, hosts=2)))
+    world.settle(seconds=10)
+    stuck, other = (pod for pod in world.pods("a") if "slices" in name_of(pod))
+    spare = ({"n1", "n2", "n3", "n4"} - world.bound("a").keys()).pop()
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    if out_of_reach:
+        lost = world.api.get(Key("nodes", "", stuck["spec"]["nodeName"]))
+        taints = [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}]
+        world.api.change(lost, lambda obj: obj["spec"].update(taints=taints))
+    world.delete("pods", name_of(stuck))
+    world.api.remove(key_of(other))
+    world.settle(seconds=5)
+    fresh = [pod for pod in world.pods("a") if "slices" in name_of(pod) and pod != stuck]
+    nodes = {pod["spec"].get("nodeName") for pod in fresh} - {stuck["spec"]["nodeName"]}
+    assert nodes == ({other["spec"]["nodeName"], spare} if out_of_reach else {None})
 
 
 def test_the_room_of_a_broken_gang_is_not_given_to_a_filler_meanwhile() -> None:
