@@ -48,9 +48,7 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return asks_for_no_pods(look.cluster)
-    if view.understood.head_lost:
-        return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)
-    paused = timing_out.pause(look)
+    paused = _paused(look)
     if paused is not None:
         return paused
     found = _demand_by(look, terms, refused)
@@ -58,6 +56,13 @@ def _demand(look: Look, refused: str) -> Demand:
         waits = adoption.hindrance(view.survey.standing)
         return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
     return _in_queue(look, terms, found) if isinstance(found, PendingGang) else found
+
+
+def _paused(look: Look) -> NotReady | None:
+    """Say that the gang may not be placed now, whatever room there is."""
+    if look.view.understood.head_lost:
+        return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)
+    return timing_out.pause(look)
 
 
 def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:

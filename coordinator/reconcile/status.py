@@ -159,6 +159,12 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
         return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
     if view.understood.terms is None:
         return Explained(phase, Reason.MISCONFIGURED, view.understood.problem)
+    lack = _explain_lack(view, phase, not_ready)
+    return lack if lack is not None else _explain_placed(view, phase)
+
+
+def _explain_lack(view: GangView, phase: str, not_ready: NotReady | None) -> Explained | None:
+    """Say what keeps an admitted gang from having all of its minimum on nodes."""
     if view.understood.head_lost:
         return Explained(phase, Reason.HEAD_LOST, HEAD_NOT_REMADE)
     hindrance = not_ready or view.queueing.refusal
@@ -171,6 +177,10 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
         return Explained(phase, view.queueing.unmade.reason, view.queueing.unmade.message)
     if _is_headless(view):
         return Explained(phase, Reason.HEAD_LOST, HEADLESS)
+    return None
+
+
+def _explain_placed(view: GangView, phase: str) -> Explained:
     pods = sum(each.placed for each in view.survey.standing)
     slots = {node for each in view.survey.standing for _, node in each.with_slot}
     nodes = slots | {pod.settled_on for each in view.survey.standing for pod in each.settled}

@@ -181,8 +181,8 @@ def test_a_replica_of_which_one_pod_hangs_is_replaced_beside_it(plot: Plot) -> N
     plot.patch_status("Pod", failed, {"phase": "Failed"})
 
     def replaced() -> bool:
-        fresh = {name: at for name, at in plot.bound("slices", "worker").items()}
-        return {at for name, at in fresh.items() if name not in workers} == {other, "spare"}
+        now = plot.bound("slices", "worker").items()
+        return {at for name, at in now if name not in workers} == {other, "spare"}
 
     plot.wait(replaced, "the next replica to be bound beside the pod that hangs")
     assert stuck in {pod["metadata"]["name"] for pod in plot.all("Pod")}

@@ -225,9 +225,7 @@ def test_a_new_term_does_not_trust_watches_that_are_silent(
     assert no_trouble(plot, chronicle)
 
 
-@pytest.mark.parametrize(
-    "watch", ["ray pods", pytest.param("other pods", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("watch", ["ray pods", pytest.param("other pods", marks=pytest.mark.long)])
 def test_a_watch_that_falls_silent_alone_is_soon_opened_again(
     plot: Plot, chronicle: Chronicle, crew: Crew, watch: str
 ) -> None:

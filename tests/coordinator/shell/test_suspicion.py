@@ -7,6 +7,7 @@ import pytest
 
 from coordinator.shell import suspicion
 from coordinator.shell.suspicion import OVERDUE, OWN_WRITE, STALE, Suspicion
+from tests.kube.fake_api import eventually
 
 
 @dataclass
@@ -104,7 +105,5 @@ async def test_it_looks_again_and_again(
     monkeypatch.setattr(suspicion, "LOOK_EVERY", 0.001)
     times.now = OVERDUE + 1
     looking = asyncio.create_task(suspecting.run())
-    async with asyncio.timeout(30):
-        while times.watches["gangs"].reopened < 2:
-            await asyncio.sleep(0.001)
+    await eventually(lambda: times.watches["gangs"].reopened >= 2)
     looking.cancel()
