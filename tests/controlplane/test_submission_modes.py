@@ -202,7 +202,7 @@ def test_a_sidecar_job_that_lost_its_head_keeps_no_slot_for_it(
     plot: Plot, dashboards: Dashboards
 ) -> None:
     """KubeRay makes no other head in that RayCluster, which it deletes for a retry alone."""
-    labels = with_queue(plot, 2)
+    labels = with_queue(plot, 3)
     job = Job(plot, dashboards, "SidecarMode")
     job.wait_running()
     plot.create(gang("next", group(replicas=0), labels=labels))

@@ -5,6 +5,8 @@ gated (Kueue 9986), one that is refused because the count is short (scheduler-pl
 broken gang whose room others take (Volcano 5805).
 """
 
+from typing import Any
+
 import pytest
 
 from coordinator.messages.actions import EmitEvent, EvictPod
@@ -23,10 +25,10 @@ from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World, key, name_of
 
 PATIENCE = Patience()
-REQUEUE = {"whenBroken": "Requeue"}
+REQUEUE: dict[str, Any] = {"whenBroken": "Requeue"}
 
 
-def begun(*nodes: Json, **rules: object) -> World:
+def begun(*nodes: Json, **rules: Any) -> World:
     """A gang of a head and three workers of 1 CPU, in a queue of such rules."""
     world = World(*(nodes or (node("n1", cpu=2), node("n2", cpu=2))), queue("team", **rules))
     world.create(gang_in("team", "a", 3))
