@@ -99,8 +99,8 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m testbed build --kuberay 1.5.1
 	$(BIN)/python -m testbed build --kuberay 1.4.2
-	$(BIN)/python -m pytest -m "not controlplane and not long" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: venv ## check format, lint, types and imports

@@ -79,6 +79,14 @@ def test_make_test_tries_half_of_the_examples_and_the_same_each_time() -> None:
     assert (quick.max_examples, whole.max_examples) == (25, 100)
 
 
+def test_make_test_long_says_what_it_skips_and_why() -> None:
+    """As the page's tests without a Chromium."""
+    target = (ROOT / "Makefile").read_text().partition("\ntest-long:")[2].partition("\n\n")[0]
+    runs = [line for line in target.splitlines() if "-m pytest" in line]
+    assert len(runs) == 2
+    assert all("-m pytest -rs " in line for line in runs)
+
+
 def test_ci_runs_the_command_of_the_readme() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
