@@ -10,7 +10,7 @@ from typing import Any
 
 from coordinator.gang.late_starts import stamp_of
 from coordinator.messages.clock import Patience
-from kube.codec.fields import moment_of
+from kube.codec.fields import AFTER_ALL, moment_of
 from kube.objects.gang import GangBreaks
 
 
@@ -47,7 +47,8 @@ def breaks_json(breaks: Breaks | None) -> dict[str, Any]:
 
 
 def breaks_recorded(written: GangBreaks | None) -> Breaks | None:
-    """Read the count that a record holds."""
-    if written is None or not written.count:
+    """Read the count that a record holds; a time that cannot be read is no setback."""
+    until = moment_of(written.until) if written is not None else AFTER_ALL
+    if written is None or not written.count or until == AFTER_ALL:
         return None
-    return Breaks(written.count, moment_of(written.until))
+    return Breaks(written.count, until)

@@ -314,8 +314,10 @@ class Repairs:
     kept: Kept = field(default_factory=Kept)
     """The slots of lost pods."""
     kept_text: str = ""
+    had: dict[str, int] = field(default_factory=dict)
+    """By pod set how many pods of its minimum a gang that ran has had: what it lacks is lost."""
     below_since: Start | None = None
-    """When a gang that ran began to lack a part of its minimum on nodes."""
+    """When a gang that ran lost a part of its minimum that is not back on nodes."""
     below_text: str = ""
     """Says of one that lacks it for good that it goes on without, and why."""
 

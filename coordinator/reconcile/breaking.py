@@ -1,7 +1,9 @@
 """Says of a gang that lost a part of its minimum for good, or ends it whole, as its queue says.
 
 Ray goes on without a worker, so by default the gang is left as it is. Its deadline is that of its
-slots: until then a replacement has its place, or another one is looked for.
+slots: until then a replacement has its place, or another one is looked for. A gang that was given a
+larger minimum lost nothing: what it never had is waited for. A new leader takes for had what is
+there or has a slot.
 """
 
 from collections.abc import Iterator
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 from coordinator.gang.breaks import one_more
 from coordinator.gang.eviction import Ending
 from coordinator.gang.kept_slots import Start
+from coordinator.gang.pod_sets import PodSetStanding
 from coordinator.gang.stopping import Keep
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.lost_slots import patience_of_queue
@@ -52,11 +55,27 @@ def moments(look: Look) -> Iterator[float]:
 def _below_since(look: Look) -> Start | None:
     """Return since when the gang lacks a part; nothing is counted while a watch is down."""
     view, moment = look.view, look.scene.moment
-    lacks = any(each.bound < each.terms.minimum for each in view.survey.standing)
     runs = view.survey.ran and any(each.settled for each in view.survey.standing)
-    if not lacks or not runs or not look.scene.sighted or view.expects_pods:
+    if not runs:
+        view.repairs.had.clear()
+        return None
+    _note_had(look)
+    lacks = any(each.bound < _had(look, each) for each in view.survey.standing)
+    if not lacks or not look.scene.sighted or view.expects_pods:
         return None
     return view.repairs.below_since or Start(moment.now, moment.stamp)
+
+
+def _note_had(look: Look) -> None:
+    """Note how many pods of each set there were, of those that its minimum counts now."""
+    had = look.view.repairs.had
+    for each in look.view.survey.standing:
+        most = max(had.get(each.terms.name, each.placed), each.bound)
+        had[each.terms.name] = min(most, each.terms.minimum)
+
+
+def _had(look: Look, each: PodSetStanding) -> int:
+    return look.view.repairs.had.get(each.terms.name, 0)
 
 
 def _patience(look: Look) -> float:
@@ -66,7 +85,7 @@ def _patience(look: Look) -> float:
 
 def _is_on_its_way(look: Look) -> bool:
     """Whether all that is lacking was released."""
-    return all(len(each.settled) >= each.terms.minimum for each in look.view.survey.standing)
+    return all(len(each.settled) >= _had(look, each) for each in look.view.survey.standing)
 
 
 def _why_kept(look: Look) -> str:
@@ -86,7 +105,7 @@ def _why_kept(look: Look) -> str:
 def _in_numbers(look: Look) -> str:
     """Say what is lacking, the first few pod sets by name."""
     standing = look.view.survey.standing
-    short = [each for each in standing if len(each.settled) < each.terms.minimum]
+    short = [each for each in standing if len(each.settled) < _had(look, each)]
     said = [
         f"{len(each.settled)} of {each.terms.minimum} {each.terms.name}" for each in short[:LISTED]
     ]

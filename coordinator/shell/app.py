@@ -86,7 +86,7 @@ T = TypeVar("T", bound=Watched)
 
 TRUSTED_SILENCE = 1.0  # seconds: a watch that has just told something is connected
 LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
-SERVER_DEADLINE = 60.0  # seconds: the API server's --request-timeout, where nobody changed it
+SERVER_DEADLINE = 60.0  # seconds: the API server's --request-timeout by default
 ARRIVAL_MARGIN = 30.0
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
 ADMISSION_RULES: dict[type[AdmissionRule], Resource] = {

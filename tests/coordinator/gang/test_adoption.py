@@ -137,7 +137,7 @@ def test_a_ray_cluster_that_ran_and_lost_a_pod_before_the_opt_in_runs() -> None:
     assert (world.bound("a"), world.gated("a")) == ({"n1": 5}, 1)
     assert len(deleted(world)) == 1
     status = world.status("a")
-    assert (status["phase"], status["reason"]) == ("Running", "BelowMinimum")
+    assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
 
 
 def provisioned_by_deletion() -> World:

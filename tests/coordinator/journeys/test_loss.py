@@ -184,6 +184,20 @@ def test_a_gang_whose_replacements_are_on_their_way_in_time_is_not_broken() -> N
     assert said(world)[0] == "Running", "the time of the first loss is over"
 
 
+def test_a_gang_that_grows_beyond_its_room_has_lost_nothing() -> None:
+    world = begun(**REQUEUE)
+    world.scale("a", 4)
+    world.settle(seconds=2 * PATIENCE.slot)
+    assert (world.bound("a").total(), said(world)[0]) == (4, "Running")
+    assert said(world)[1] != "BelowMinimum"
+    world.create(node("n3", cpu=1))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 5
+    world.delete("nodes", "n3")
+    world.settle(seconds=PATIENCE.slot + 30)
+    assert world.bound("a").total() == 0, "what came later is lost as well"
+
+
 def test_a_queue_may_have_a_broken_gang_stopped_whole_and_wait_again() -> None:
     world = begun(**REQUEUE)
     without_a_node(world)
