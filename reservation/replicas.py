@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt
-from reservation.slots import SlotKind, kind_of, promised, slots_of, taken_slots, vacant_slots
+from reservation.slots import Slot, SlotKind, kind_of, promised, slots_of, taken_slots, vacant_slots
 from scheduling.model.placement import Placement
 from scheduling.state.bounded_cache import while_alive
 
@@ -18,20 +18,28 @@ def trim(placement: Placement, pods: Sequence[ObservedPod], counts: Mapping[str,
     """Give up vacant slots of pod sets that have more slots than they may have pods.
 
     `counts` (pod set -> pods wanted) follows the RayCluster: scaling down ends reservations, of
-    replicas that are gone first.
+    replicas that are gone first. What a pod that is being deleted holds is none of its pods' any
+    more: the next one may be there beside it.
     """
-    total: Counter[str] = Counter()
-    for slot, count in promised(placement).items():
-        total[slot.kind.pod_set] += count
+    total = _by_pod_set(promised(placement))
     if all(count <= counts.get(pod_set, 0) for pod_set, count in total.items()):
         return placement
     slots, vacant, there = slots_of(placement), vacant_slots(placement, pods), _replicas_of(pods)
+    left_soon = vacant_slots(placement, (pod for pod in pods if pod.alive))
+    total -= _by_pod_set(left_soon - vacant)
     for slot in sorted(vacant, key=lambda slot: (slot.kind[:2] not in there, slot), reverse=True):
         pod_set = slot.kind.pod_set
         give_up = max(0, min(vacant[slot], total[pod_set] - counts.get(pod_set, 0)))
         slots[slot] -= give_up
         total[pod_set] -= give_up
     return rebuilt(placement, slots)
+
+
+def _by_pod_set(slots: Mapping[Slot, int]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for slot, count in slots.items():
+        total[slot.kind.pod_set] += count
+    return total
 
 
 def _replicas_of(pods: Iterable[ObservedPod]) -> set[Replica]:

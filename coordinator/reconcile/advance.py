@@ -5,6 +5,7 @@ nothing: each write stays marked as under way until its end is reported.
 """
 
 from coordinator.reconcile.asking import ask
+from coordinator.reconcile.breaking import end_broken
 from coordinator.reconcile.deletions import delete_pods
 from coordinator.reconcile.evicting import (
     carry_out,
@@ -42,6 +43,7 @@ BEGIN: tuple[Step, ...] = (
     understand,
     expect_deletions,
     time_out,
+    end_broken,
 )
 
 STEPS: tuple[Step, ...] = (

@@ -14,12 +14,13 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, S
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
-from kube.ray.gang_terms import GangTerms, Misconfigured, fixed_queue, gang_terms
+from kube.ray.gang_terms import HEAD, GangTerms, Misconfigured, fixed_queue, gang_terms
 from kube.ray.ray_cluster import (
     Answer,
     OptIn,
     is_terminating,
     makes_invalid_pods,
+    makes_no_other_head,
     may_be_gang,
     opt_in,
     was_provisioned,
@@ -55,12 +56,20 @@ def understand(look: Look) -> Done:
     said_before = found.provisioned or not view.repairs.pod_removed
     found.provisioned = was_provisioned(look.cluster) and said_before
     found.terminating = is_terminating(look.cluster)
-    found.never_made = makes_invalid_pods(look.cluster)
+    found.head_lost = _lost_for_good(look)
+    found.never_made = found.head_lost or makes_invalid_pods(look.cluster)
     asked = _class_asked(None if broken else terms, view.key.namespace, look.scene)
     found.priority = asked.priority(lowest) + _added(look)
     if view.reservation.placement is not None:
         view.reservation.placement = trimmed(view, view.reservation.placement, pods)
     return NOTHING_DONE
+
+
+def _lost_for_good(look: Look) -> bool:
+    """Say whether the head is gone or going, and KubeRay makes no other."""
+    heads = (pod.member for pod in look.pods if pod.alive)
+    there = any(member is not None and member.pod_set == HEAD for member in heads)
+    return not there and look.scene.sighted and makes_no_other_head(look.cluster)
 
 
 def _added(look: Look) -> int:

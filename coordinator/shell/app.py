@@ -24,6 +24,7 @@ from coordinator.shell import scheduler_lease
 from coordinator.shell.definitions import Definitions
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
+from coordinator.shell.suspicion import Suspicion
 from coordinator.state_settings import StateSettings
 from kube.api.client import Client, Resource
 from kube.api.errors import Timeout
@@ -84,6 +85,8 @@ T = TypeVar("T", bound=Watched)
 
 TRUSTED_SILENCE = 1.0  # seconds: a watch that has just told something is connected
 LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
+SERVER_DEADLINE = 60.0  # seconds: the API server's --request-timeout by default
+ARRIVAL_MARGIN = 30.0
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
 ADMISSION_RULES: dict[type[AdmissionRule], Resource] = {
     LimitRange: LIMIT_RANGES,
@@ -104,6 +107,7 @@ def state_settings(settings: Settings) -> StateSettings:
             bind=settings.bind_patience,
             torn=settings.torn_patience,
             slot=settings.slot_patience,
+            arrival=SERVER_DEADLINE + settings.request_timeout + ARRIVAL_MARGIN,
             setback=2 * settings.torn_patience,
             refusal=settings.refusal_memory,
         ),
@@ -163,6 +167,8 @@ class Coordinator:
             )
             for watch in WATCHES
         }
+
+        self._suspicion = Suspicion(self.watches)
 
     def _pods(
         self,
@@ -286,6 +292,7 @@ class Coordinator:
             tasks.create_task(self.loop.run())
             for reflector in self.watches.values():
                 tasks.create_task(reflector.run())
+            tasks.create_task(self._suspicion.run())
             tasks.create_task(self._contend())
             if self._settings.guard is Guard.NOMINATION:
                 tasks.create_task(scheduler_lease.follow(self._client, self.loop.feed))
@@ -349,6 +356,7 @@ class Coordinator:
             identity=settings.identity,
             concurrency=settings.concurrency,
             reduce=self._reduce,
+            suspicion=self._suspicion,
         )
         self.loop.appoint(happened.TermStarted(term.epoch, term.clean), executor.submit)
         metrics.LEADER.set(1)

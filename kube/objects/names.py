@@ -60,6 +60,8 @@ RAY_NODE_TYPE = "ray.io/node-type"
 RAY_CLUSTER = "ray.io/cluster"
 RAY_GROUP = "ray.io/group"
 RAY_REPLICA_NAME = "ray.io/worker-group-replica-name"
+RAY_NO_OTHER_HEAD = "ray.io/disable-provisioned-head-restart"
+"""On RayClusters that KubeRay made for a RayJob in SidecarMode."""
 RAY_HEAD_GROUP = "headgroup"
 RAY_NODE_TYPES = ("head", "worker")
 

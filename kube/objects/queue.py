@@ -22,6 +22,10 @@ from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
 CREATE_ALWAYS = "Always"
 CREATE_WHEN_ADMITTED = "WhenAdmitted"
+KEEP_BROKEN = "Keep"
+REQUEUE_BROKEN = "Requeue"
+LONGEST_SLOT = 30 * 24 * 3600
+"""Seconds for which a slot may be kept: as with the coordinator's setting, never for ever."""
 
 _SECONDS: dict[str, Any] = {"minimum": 1, "format": "int64"}
 
@@ -112,7 +116,7 @@ class Preemption(Slim, frozen=True):
 
 
 class Timeouts(Slim, frozen=True):
-    """How long the start of a gang may take, and what becomes of one that takes longer."""
+    """How long the start of a gang may take, and how long it may take to mend one that ran."""
 
     ready_seconds: Annotated[
         int | None,
@@ -138,6 +142,16 @@ class Timeouts(Slim, frozen=True):
             **(_SECONDS | {"maximum": 3600}),
         ),
     ] = 60
+    slot_seconds: Annotated[
+        int | None,
+        Allows(
+            "For how long the slot of a lost pod is kept for its replacement; 0 keeps none. Absent "
+            "means as long as the coordinator's SLOT_PATIENCE.",
+            minimum=0,
+            maximum=LONGEST_SLOT,
+            format="int64",
+        ),
+    ] = None
 
 
 class Ageing(Slim, frozen=True):
@@ -191,6 +205,14 @@ class GangQueueSpec(Part, frozen=True):
             "What may pass a gang that does not fit.", enum=["Strict", "BestEffort", "Backfill"]
         ),
     ] = "BestEffort"
+    when_broken: Annotated[
+        str,
+        Allows(
+            "What becomes of a gang that ran and lacks a part of its minimum for timeouts."
+            "slotSeconds, 30 at least: it is left as it is, or stopped whole to wait again.",
+            enum=[KEEP_BROKEN, REQUEUE_BROKEN],
+        ),
+    ] = KEEP_BROKEN
     create_pods: Annotated[
         str,
         Allows(

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from coordinator.shell.suspicion import STALE
+from testbed.nodes import NodeSpec
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot, is_held
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
-from tests.faults.calls import is_release, not_lease, of_other_pods
+from tests.faults.calls import is_release, not_lease, of_other_pods, of_ray_pods
 from tests.faults.chronicle import Chronicle
-from tests.faults.crew import Crew, Member
+from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import problems
 from tests.faults.proxy import Fault, Match, every
 
@@ -71,6 +73,12 @@ def expect_held(plot: Plot, seconds: float) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         assert all(is_held(each) for each in plot.pods("three"))
+
+
+def wait_silent(leader: Member, watch: str) -> None:
+    """Wait until a watch has heard nothing for so long that no placement is to rest on it."""
+    silence = f'muster_watch_silence_seconds{{resource="{watch}"}}'
+    wait_until(lambda: leader.value(silence) > STALE, f"the watch of {watch} to be silent")
 
 
 # --- the server itself
@@ -214,6 +222,35 @@ def test_a_new_term_does_not_trust_watches_that_are_silent(
     plot.wait_phase("three", "Queued")
     clear(plot, "foreign")
     wait_running_soon(plot)
+    assert no_trouble(plot, chronicle)
+
+
+@pytest.mark.parametrize("watch", ["ray pods", pytest.param("other pods", marks=pytest.mark.long)])
+def test_a_watch_that_falls_silent_alone_is_soon_opened_again(
+    plot: Plot, chronicle: Chronicle, crew: Crew, watch: str
+) -> None:
+    """All others work, so the term goes on: by itself it would take 150 s until this is noticed."""
+    plot.add_node(PODS)
+    leader = crew.start_leader(STEADY)
+    if watch == "ray pods":
+        hold = leader.proxy.hold(is_release)
+        plot.create(three_pods())
+        wait_until(lambda: bool(hold.met), "the head to be released")
+        leader.proxy.freeze(of_ray_pods)
+        leader.proxy.lift(hold)
+    else:
+        fill(plot, "foreign")
+        plot.create(three_pods())
+        plot.wait_phase("three", "Queued")
+        leader.proxy.freeze(of_other_pods)
+        clear(plot, "foreign")
+        wait_silent(leader, "pods")
+        plot.add_nodes(NodeSpec("small", cpus=1))
+        plot.create(gang("one", group(replicas=0)))
+    lists = leader.value("muster_watch_relists")
+    wait_running_soon(plot)
+    assert leader.value("muster_watch_reopened") >= 1
+    assert (leader.value("muster_watch_relists"), leader.value("muster_leader ")) == (lists, 1)
     assert no_trouble(plot, chronicle)
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from kube.objects import names
+from testbed.nodes import NodeSpec
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import NODES, Plot, is_held, pin
-from tests.controlplane.rayclusters import Json, gang, group, pod, requests
+from tests.controlplane.rayclusters import GANG, Json, gang, group, pod, requests
 from tests.faults.calls import is_release, of_other_pods
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew, Member
@@ -214,6 +216,32 @@ def test_a_node_that_kube_scheduler_refuses_though_it_looks_free_is_not_tried_tw
     plot.wait_event("three", "BindRefused", f"on {plot.node(taken)}, which is avoided now: 0/")
     assert set(plot.bound("three").values()) == {"n-0", "n-1"} - {taken}
     assert not list(twice_released(chronicle.ledger))
+
+
+def test_a_broken_gang_is_stopped_whole_where_its_queue_says_so(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """What is left of it would hold its room for as long as the node is away."""
+    plot.add_queue("team", whenBroken="Requeue", timeouts={"slotSeconds": 1})
+    plot.add_equal_nodes(2, PODS - 1)
+    crew.start_leader(IMPATIENT)
+    plot.create(gang("three", group(replicas=PODS - 1), labels=with_name(plot.queue("team"))))
+    plot.wait_running("three", PODS)
+    (head,) = plot.bound("three", "head").values()
+    gone = ({"n-0", "n-1"} - {head}).pop()
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{NODES}/{plot.node(gone)}")
+    plot.wait_event("three", "BelowMinimum", "the gang is stopped whole to wait again")
+    plot.wait_phase("three", "Queued", "NeverFits")
+    plot.wait(lambda: not plot.bound("three"), "all of its room to be given back")
+    plot.add_nodes(NodeSpec("other", cpus=1))
+    plot.wait_running("three", PODS)
+    assert not list(twice_released(chronicle.ledger))
+
+
+def with_name(queue: str) -> dict[str, str]:
+    """The labels of a gang in a queue."""
+    return {**GANG, names.QUEUE: queue}
 
 
 def test_a_gang_whose_release_a_policy_refuses_gives_its_room_to_the_next(
