@@ -30,7 +30,7 @@ def main(*, minutes: float, seed: int | None, nodes: int | None, quiet: float | 
             minutes,
             nodes or (_FEW if short else _MANY),
             directory / "files",
-            lambda line: click.echo(line),
+            click.echo,
             quiet or (15.0 if short else 60.0),
         )
     except SoakError as error:

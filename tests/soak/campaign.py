@@ -52,6 +52,14 @@ class Soak:
     quiet: float = 60.0
     usage: Usage = field(default_factory=Usage)
     revived: list[str] = field(default_factory=list)
+    _quiet: dict[str, float] = field(default_factory=dict)
+    _left: list[object] = field(default_factory=list)
+    _stage: Stage = field(init=False)
+    _clock: FairClock = field(init=False)
+    _record: Record = field(init=False)
+    _judge: Judge = field(init=False)
+    _hands: Hands = field(init=False)
+    _began: float = 0.0
 
     def run(self) -> None:
         """Run it; raises `SoakError` for the first violation."""
@@ -128,20 +136,18 @@ class Soak:
         first = found[0]
         with self._record.lock:
             lines = [f"    {line}" for line in self._record.history[first.gang]]
-        slow = " (the machine was too slow for bounds of time)"
-        raise SoakError(
-            "\n".join(
-                [
-                    f"seed {self.seed}, {time.monotonic() - self._began:.0f} s after the beginning, "
-                    f"slowness {self._clock.worst:.1f}"
-                    f"{slow if self._clock.worst > _PATIENCE else ''}",
-                    *map(str, found[:10]),
-                    f"what happened to {'/'.join(first.gang)}:",
-                    *lines,
-                    f"the logs are in {self._stage.cluster.logs}",
-                ]
-            )
+        happened = f"what happened to {'/'.join(first.gang)}:"
+        logs = f"the logs are in {self._stage.cluster.logs}"
+        told = [self._when(), *map(str, found[:10]), happened, *lines, logs]
+        raise SoakError("\n".join(told))
+
+    def _when(self) -> str:
+        slow = "; the machine was too slow for bounds of time"
+        said = (
+            f"seed {self.seed}, {time.monotonic() - self._began:.0f} s after the beginning, "
+            f"slowness {self._clock.worst:.1f} at most"
         )
+        return said + (slow if self._clock.worst > _PATIENCE else "")
 
     # --- the end
 
@@ -157,14 +163,13 @@ class Soak:
             self._expect(self._judge.unsettled())
         with self._record.lock:
             phases = [g.get("status", {}).get("phase") for g in self._record.gangs.values()]
-        self.say(f"settled: {({phase: phases.count(phase) for phase in set(phases)})}")
+        self.say(f"settled: { ({phase: phases.count(phase) for phase in set(phases)}) }")
 
     def _be_quiet(self) -> None:
         """Nothing happens, so nothing is written and little is computed."""
         programs = self._stage.programs
         before, begin = cpu_seconds(programs), time.monotonic()
         logs = {m.identity: len(m.proxy.log) for m in self._stage.crew.members}
-        over = lambda: time.monotonic() - begin < self.quiet  # noqa: E731
         until = begin + self.quiet
         while time.monotonic() < until:
             time.sleep(0.5)

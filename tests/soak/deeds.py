@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import http.client
 import json
 import threading
@@ -32,8 +33,6 @@ from tests.soak.plan import Deed, Order, Plan
 from tests.soak.record import GPU, Record
 from tests.soak.stage import GPUS, NOT_READY, PRIORITY, Stage, node_specs
 
-import datetime as dt
-
 _MERGE = "application/merge-patch+json"
 _RETRY_SECONDS = 0.25
 _MOST_RETRIES_SECONDS = 150.0
@@ -43,8 +42,12 @@ _PATHS = {
     p.RAY_SERVICE: "/apis/ray.io/v1/namespaces/{}/rayservices",
 }
 _EVICTED_SOON = [
-    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute",
-     "tolerationSeconds": 8}
+    {
+        "key": f"node.kubernetes.io/{what}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 8,
+    }
     for what in ("not-ready", "unreachable")
 ]
 _GONE, _THERE = http.client.NOT_FOUND, http.client.CONFLICT
@@ -120,7 +123,11 @@ class Hands(Closing):
     # --- the API
 
     def _call(
-        self, method: str, path: str, body: Json | None = None, kind: str = "application/json",
+        self,
+        method: str,
+        path: str,
+        body: Json | list[Json] | None = None,
+        kind: str = "application/json",
         fine: tuple[int, ...] = (),
     ) -> bool:
         """Send a request until the API server says something final; whether it was done."""
@@ -177,7 +184,10 @@ class Hands(Closing):
         path = "/spec/workerGroupSpecs/0/replicas"
         patch = [{"op": "replace", "path": path, "value": count}]
         return self._call(
-            "PATCH", self._path(order), patch, "application/json-patch+json"  # type: ignore[arg-type]
+            "PATCH",
+            self._path(order),
+            patch,
+            "application/json-patch+json",
         )
 
     def suspend(self, deed: Deed) -> bool:
@@ -201,9 +211,10 @@ class Hands(Closing):
     def fill(self, deed: Deed) -> bool:
         """A pod of somebody else takes GPUs."""
         asked = requests(cpu="2", memory="1Gi", **{GPU: str(1 + deed.number % GPUS)})
-        body = pod(f"other-{deed.number}", containers=[
-            {"name": "main", "image": "none", "resources": asked}
-        ])
+        body = pod(
+            f"other-{deed.number}",
+            containers=[{"name": "main", "image": "none", "resources": asked}],
+        )
         self._call("POST", "/api/v1/namespaces/default/pods", body, fine=(_THERE,))
         return True
 
@@ -225,7 +236,8 @@ class Hands(Closing):
         """A pod of a gang that is bound, or now and then one that is not yet."""
         with self._record.lock:
             found = [
-                each.at for each in self._record.pods.values()
+                each.at
+                for each in self._record.pods.values()
                 if each.at.cluster and not each.ended and not each.at.deleting
             ]
         bound = [each for each in found if each.node]
@@ -243,7 +255,9 @@ class Hands(Closing):
     def node_not_ready(self, deed: Deed) -> bool:
         """Its kubelet says so, and the controller manager taints it."""
         mark = {"metadata": {"annotations": {NOT_READY: "true"}}}
-        return self._call("PATCH", self._node(deed), mark, _MERGE) and self._condition(deed, "False")
+        return self._call("PATCH", self._node(deed), mark, _MERGE) and self._condition(
+            deed, "False"
+        )
 
     def _condition(self, deed: Deed, ready: str) -> bool:
         change = {"status": {"conditions": [{"type": "Ready", "status": ready, "reason": "Soak"}]}}

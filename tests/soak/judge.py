@@ -261,7 +261,9 @@ def _explained(gang: Json | None, pod: Pod) -> str:
 def _said(gang: Json) -> str:
     status = gang.get("status", {})
     said = [str(status.get(key)) for key in ("phase", "reason", "message")]
-    sets = [f"{s['name']}: {s.get('reason')} {s.get('message')}" for s in status.get("podSets") or ()]
+    sets = [
+        f"{s['name']}: {s.get('reason')} {s.get('message')}" for s in status.get("podSets") or ()
+    ]
     return f"{' '.join(said)} ({'; '.join(sets)})"
 
 

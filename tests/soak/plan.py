@@ -120,7 +120,7 @@ def _orders(chance: random.Random, seconds: float, nodes: int) -> Iterator[Deed]
     kinds = (RAY_CLUSTER, RAY_CLUSTER, RAY_CLUSTER, RAY_JOB, RAY_SERVICE)
     every = 2.2 if nodes <= _FEW_NODES else 1.5
     for number in range(int(seconds * 0.95 / every)):
-        at = number * every * chance.uniform(0.9, 1.1)
+        at = (number + chance.uniform(0, 0.9)) * every
         order = _order(chance, f"g{number}", chance.choice(kinds), nodes)
         yield Deed(at, OBJECTS, CREATE, order=order)
         yield from _life(chance, order, at, seconds)
@@ -173,7 +173,7 @@ def _faults(
     """Faults of one lane, evenly over the time, all kinds equally often."""
     count = max(1, round(_PER_MINUTE[lane] * (seconds - start) / 60))
     dealt = cycle(chance.sample(_DECKS[lane], len(_DECKS[lane])))
-    free = {node: 0.0 for node in range(nodes)}
+    free = dict.fromkeys(range(nodes), 0.0)
     for number in range(count):
         at = start + (number + chance.random()) * (seconds - start) / count
         lasts = chance.uniform(*_LASTS[lane])

@@ -36,7 +36,9 @@ _UNITS = {"m": 1e-3, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 1e
 def amount(text: str | int, scale: int = 1) -> int:
     """Read a quantity, in units of one divided by `scale`."""
     written = str(text)
-    unit = next((unit for unit in ("Ki", "Mi", "Gi", "Ti", "m", "k", "M") if written.endswith(unit)), "")
+    unit = next(
+        (unit for unit in ("Ki", "Mi", "Gi", "Ti", "m", "k", "M") if written.endswith(unit)), ""
+    )
     number = float(written.removesuffix(unit)) * _UNITS.get(unit, 1.0)
     return round(number * scale)
 
@@ -217,8 +219,9 @@ class Record(Closing):
         if uid not in self.owners:
             self.note(place, f"RayCluster {uid[:8]} is created")
             self.seen["RayClusters"] += 1
-        if "deletionTimestamp" in item["metadata"] and "deletionTimestamp" not in (
-            self.owners.get(uid, item)["metadata"]
+        if (
+            "deletionTimestamp" in item["metadata"]
+            and "deletionTimestamp" not in (self.owners.get(uid, item)["metadata"])
         ):
             self.note(place, "RayCluster is being deleted")
         self.owners[uid] = item
@@ -274,7 +277,7 @@ class Record(Closing):
             pod.created_version = version
             self.pods[event.uid] = pod
             self.seen["pods"] += 1
-            self._began(pod, event, version)
+            self._began(pod, event)
         if (item["metadata"].get("labels") or {}).get(names.RAY_NODE_TYPE) == "head":
             self.heads[event.uid] = item
         before, pod.at = pod.at, event
@@ -284,16 +287,14 @@ class Record(Closing):
             del self.pods[event.uid]
             self.heads.pop(event.uid, None)
 
-    def _began(self, pod: Pod, event: PodEvent, version: int) -> None:
+    def _began(self, pod: Pod, event: PodEvent) -> None:
         gated = names.GATE in event.gates
         pod.gated = pod.was_gated = gated
         if event.cluster:
             how = "gated" if gated else "without our gate"
             self.note(event.gang, f"pod {event.name} is created {how}")
-        end = self.ends.get(event.owner)
-        if event.cluster and not gated and not pod.unseen and end is None:
-            if event.owner in self.owners:
-                self.wrong.append(("gated", event.gang, f"{event.name} came without our gate"))
+        if event.cluster and not gated and not pod.unseen and event.owner in self.owners:
+            self.wrong.append(("gated", event.gang, f"{event.name} came without our gate"))
 
     def _moved(self, pod: Pod, before: PodEvent, event: PodEvent, version: int) -> None:
         said = _difference(before, event)

@@ -1,4 +1,4 @@
-"""The control plane of a soak: nodes, queues, KubeRay and all of Muster, the ways through proxies."""
+"""The control plane of a soak: nodes, queues, KubeRay and all of Muster, behind proxies."""
 
 from __future__ import annotations
 
