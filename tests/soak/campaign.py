@@ -134,12 +134,16 @@ class Soak:
         if not found:
             return
         first = found[0]
-        with self._record.lock:
-            lines = [f"    {line}" for line in self._record.history[first.gang]]
-        happened = f"what happened to {'/'.join(first.gang)}:"
         logs = f"the logs are in {self._stage.cluster.logs}"
-        told = [self._when(), *map(str, found[:10]), happened, *lines, logs]
+        told = [self._when(), *map(str, found[:10]), *self._story(first.gang), logs]
+        if first.node:
+            told[-1:] = [*self._story(("", first.node)), logs]
         raise SoakError("\n".join(told))
+
+    def _story(self, place: tuple[str, str]) -> list[str]:
+        with self._record.lock:
+            lines = [f"    {line}" for line in self._record.history[place]]
+        return [f"what happened to {'/'.join(place)}:", *lines]
 
     def _when(self) -> str:
         slow = "; the machine was too slow for bounds of time"

@@ -30,6 +30,7 @@ class Violation:
     invariant: str
     gang: Place
     text: str
+    node: str = ""
 
     def __str__(self) -> str:
         return f"{self.invariant}: {'/'.join(self.gang)}: {self.text}"
@@ -87,7 +88,7 @@ class Judge:
         room = self.record.nodes[release.node].most(release.fair - _HEARD)
         if room is None:
             text = f"{event.name} was released to {release.node}, which was gone"
-            yield Violation("released to no node", event.gang, text)
+            yield Violation("released to no node", event.gang, text, release.node)
             return
         over = [name for name in RESOURCES if release.taken.get(name, 0) > room[name]]
         if over:
@@ -95,7 +96,7 @@ class Judge:
                 f"with {event.name} {_some(release.taken, over)} of {release.node} are taken, "
                 f"which has {_some(room, over)}"
             )
-            yield Violation("node over its allocatable", event.gang, text)
+            yield Violation("node over its allocatable", event.gang, text, release.node)
 
     def _unpromised(self, release: Release) -> Iterator[Violation]:
         event = release.pod.at
@@ -200,12 +201,15 @@ class Judge:
             wanted = [*head, *rest][: max(0, minimum - bound)]
             if len(wanted) < minimum - bound:
                 said = f"{bound} of {minimum} are bound, {len(gated)} are gated"
-                suspended = self.record.owners[self._owner(gang)]["spec"].get("suspend")
-                return None if suspended else Violation("does not run", place, said)
+                true = self._asks_for_none(gang) or _reason(gang) == "GangIncomplete"
+                return None if true else Violation("does not run", place, said)
         if wanted and fits(wanted, free) and self._quota_allows(gang, wanted):
             text = f"{len(wanted)} gated pods fit by first fit, and the Gang says {_said(gang)}"
             return Violation("fits and does not run", place, text)
         return None
+
+    def _asks_for_none(self, gang: Json) -> bool:
+        return bool(self.record.owners[self._owner(gang)]["spec"].get("suspend"))
 
     def _quota_allows(self, gang: Json, wanted: list[Amounts]) -> bool:
         """Whether both queues together have so many GPUs left."""
@@ -256,6 +260,10 @@ def _explained(gang: Json | None, pod: Pod) -> str:
     else:
         reason, message = status.get("reason"), status.get("message")
     return "" if reason and message else f"its Gang says {_said(gang)}"
+
+
+def _reason(gang: Json) -> str:
+    return str(gang.get("status", {}).get("reason"))
 
 
 def _said(gang: Json) -> str:

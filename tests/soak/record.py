@@ -261,12 +261,14 @@ class Record(Closing):
         if kind == DELETED:
             self.node_objects.pop(name, None)
             self.nodes[name].offers.append((self._clock.seconds, None))
+            self.note(("", name), "is gone")
             return
         self.node_objects[name] = item
         offer = amounts(item.get("status", {}).get("allocatable") or {})
         offers = self.nodes[name].offers
         if not offers or offers[-1][1] != offer:
             offers.append((self._clock.seconds, offer))
+            self.note(("", name), f"offers {offer[GPU]} GPUs")
 
     def _pod(self, kind: str, item: Json, unseen: bool) -> None:
         event = pod_event(time.monotonic(), kind, item)
@@ -298,8 +300,8 @@ class Record(Closing):
 
     def _moved(self, pod: Pod, before: PodEvent, event: PodEvent, version: int) -> None:
         said = _difference(before, event)
-        if said and event.cluster:
-            self.note(event.gang, f"pod {event.name} {said}")
+        if said:
+            self._tell(pod, event, said)
         gated = names.GATE in event.gates
         if event.node and pod.bound_since is None:
             pod.bound_since = self._clock.seconds
@@ -316,9 +318,16 @@ class Record(Closing):
         if released:
             self._released(pod, event, version)
 
+    def _tell(self, pod: Pod, event: PodEvent, said: str) -> None:
+        if event.cluster:
+            self.note(event.gang, f"pod {event.name} {said}")
+        for node in {event.node, *pod.pins} - {""}:
+            self.note(("", node), f"pod {event.name} {said} ({pod.takes.get(GPU, 0)} GPUs)")
+
     def _pinned(self, pod: Pod, event: PodEvent) -> None:
-        if event.pinned_node:
+        if event.pinned_node and event.pinned_node not in pod.pins:
             pod.pins.add(event.pinned_node)
+            self._tell(pod, event, "is released")
         if not event.pinned_node or len(pod.pins) > 1:
             text = f"{event.name} was released, pinned to {sorted(pod.pins) or 'no node'}"
             self.wrong.append(("released twice", event.gang, text))

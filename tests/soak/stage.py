@@ -19,11 +19,13 @@ from testbed.nodes import NodeSpec, copies
 from testbed.options import FAST_STAGES, Options
 from testbed.processes import Process
 from tests.controlplane.dashboards import Dashboards
-from tests.faults.crew import STEADY, Crew, account_of
+from tests.faults.crew import Crew, account_of
 from tests.soak.plan import TEAMS
 
 BIND_PATIENCE, TORN_PATIENCE, SLOT_PATIENCE = 10.0, 20.0, 30.0
 """Seconds; an installation's are 30, 300 and 600."""
+_ELECTION = {"LEASE_DURATION": "6", "RENEW_DEADLINE": "4.5", "RETRY_PERIOD": "0.75"}
+"""Seconds; a request of the election that is delayed must still be answered in time."""
 GPUS = 8
 NOT_READY = "soak.muster.dev/not-ready"
 """The annotation of nodes that kwok is not to make ready again."""
@@ -115,7 +117,7 @@ def staged(directory: Path, nodes: int, seed: int) -> Iterator[Stage]:
 def _settings(seed: int) -> dict[str, str]:
     """Short patience, and with each seed another guard of reserved room."""
     return {
-        **STEADY,
+        **_ELECTION,
         "BIND_PATIENCE": str(BIND_PATIENCE),
         "TORN_PATIENCE": str(TORN_PATIENCE),
         "SLOT_PATIENCE": str(SLOT_PATIENCE),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from kube.objects import names
@@ -107,14 +105,14 @@ def _placed(**nodes: int) -> Json:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two nodes with 8 GPUs and a RayCluster."""
     monkeypatch.setattr(recording, "Follower", _Follower)
     made = World(type("Nothing", (), {"api": None})())
     made.node("n-0", 8)
     made.node("n-1", 8)
     made.ray_cluster()
-    yield made
+    return made
 
 
 def test_a_gang_that_starts_whole_is_fine(world: World) -> None:
