@@ -11,10 +11,8 @@ from tests.soak.record import RESOURCES, Amounts, Pod, amounts
 _CLOSED = ("NoSchedule", "NoExecute")
 
 
-def free_room(
-    nodes: Mapping[str, Json], pods: Iterable[Pod], promised: Mapping[str, Counter[str]]
-) -> dict[str, Counter[str]]:
-    """What is free on each node that takes pods; `promised` is room kept beside the pods."""
+def free_room(nodes: Mapping[str, Json], pods: Iterable[Pod]) -> dict[str, Counter[str]]:
+    """What is free on each node that takes pods."""
     free = {
         name: Counter(amounts(node.get("status", {}).get("allocatable") or {}))
         for name, node in nodes.items()
@@ -23,9 +21,6 @@ def free_room(
     for pod in pods:
         if pod.target in free:
             free[pod.target].subtract(pod.takes)
-    for name, kept in promised.items():
-        if name in free:
-            free[name].subtract(kept)
     return free
 
 

@@ -172,15 +172,12 @@ class Judge:
     def unsettled(self) -> list[Violation]:
         """Gangs that do not run whole though an independent first fit finds room and quota."""
         with self.record.lock:
-            free = free_room(self.record.node_objects, self.record.pods.values(), self._promised())
+            free = free_room(self.record.node_objects, self.record.pods.values())
             return [
                 found
                 for gang, _, pods in self._gangs()
                 if (found := self._misses(gang, pods, free))
             ]
-
-    def _promised(self) -> dict[str, Counter[str]]:
-        return {}
 
     def _misses(
         self, gang: Json, pods: list[Pod], free: dict[str, Counter[str]]

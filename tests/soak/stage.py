@@ -132,6 +132,8 @@ def _options(dashboards: Dashboards, directory: Path) -> Options:
     return Options(
         scheduler=False,
         kwok_stages=stages,
+        # An API server that was just restarted refuses what it has not read the roles of yet.
+        refusals_expected=True,
         kuberay_args=("--reconcile-concurrency=4",),
         kuberay_env=dashboards.environment,
     )
