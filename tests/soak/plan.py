@@ -46,7 +46,7 @@ OBJECTS, NODES, PROGRAMS, SERVERS, WAYS = "objects", "nodes", "programs", "serve
 LANES = (OBJECTS, NODES, PROGRAMS, SERVERS, WAYS)
 """What is done one after the other, each lane beside the others."""
 
-_PER_MINUTE = {OBJECTS: 7.0, NODES: 3.0, PROGRAMS: 3.0, SERVERS: 2.0, WAYS: 3.5}
+_PER_MINUTE = {OBJECTS: 7.0, NODES: 3.0, PROGRAMS: 2.0, SERVERS: 0.8, WAYS: 2.5}
 _DECKS = {
     OBJECTS: POD_FAULTS,
     NODES: NODE_FAULTS,
@@ -171,7 +171,7 @@ def _faults(
     chance: random.Random, lane: str, start: float, seconds: float, nodes: int
 ) -> Iterator[Deed]:
     """Faults of one lane, evenly over the time, all kinds equally often."""
-    count = max(1, round(_PER_MINUTE[lane] * (seconds - start) / 60))
+    count = max(len(_DECKS[lane]), round(_PER_MINUTE[lane] * (seconds - start) / 60))
     dealt = cycle(chance.sample(_DECKS[lane], len(_DECKS[lane])))
     free = dict.fromkeys(range(nodes), 0.0)
     for number in range(count):
