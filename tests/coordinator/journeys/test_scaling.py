@@ -1,6 +1,7 @@
 """A gang grows and shrinks, and its surplus waits for room."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_a_gang_that_shrinks_frees_its_room() -> None:
 
 @pytest.mark.parametrize("change", [{"workerGroupSpecs": [group("workers", 0)]}, {"suspend": True}])
 def test_room_of_a_release_that_is_on_its_way_is_kept_when_its_gang_asks_for_less(
-    change: dict[str, object],
+    change: dict[str, Any],
 ) -> None:
     """Found by the soak: the room was given to another gang, and the release arrived after that."""
     world = World(node("n1", cpu=4))
