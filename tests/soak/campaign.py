@@ -102,6 +102,7 @@ class Soak:
             if now - sampled > _SAMPLE_SECONDS:
                 sampled = now
                 self.usage.sample(now, self._stage.programs)
+                self._hands.sweep()
                 for member in self._stage.crew.members:
                     del member.proxy.log[:-2000]
             self._look()

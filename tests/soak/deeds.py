@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import http.client
 import json
@@ -50,6 +51,8 @@ _EVICTED_SOON = [
     }
     for what in ("not-ready", "unreachable")
 ]
+_FORGOTTEN = 30.0
+"""Fair seconds that a pod may be leaving; its kubelet would be done in a second."""
 _GONE, _THERE = http.client.NOT_FOUND, http.client.CONFLICT
 
 
@@ -246,6 +249,15 @@ class Hands(Closing):
             return ""
         one = chosen[deed.number % len(chosen)]
         return f"/api/v1/namespaces/{one.namespace}/pods/{one.name}"
+
+    def sweep(self) -> None:
+        """Take away pods that kwok has forgotten, which happens when their node was away."""
+        for namespace, name in self._record.forgotten(_FORGOTTEN):
+            path = f"/api/v1/namespaces/{namespace}/pods/{name}?gracePeriodSeconds=0"
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                with self._stage.cluster.api.session() as session:
+                    session.request("DELETE", path)
+                self.done["pod that kwok had forgotten"] += 1
 
     # --- nodes
 

@@ -76,8 +76,7 @@ class Pod:
     pins: set[str] = field(default_factory=set)
     unseen: bool = False
     """Whether a part of its life was not seen."""
-    tolerates: bool = True
-    created_version: int = 0
+    leaves_since: float | None = None
 
     @property
     def ended(self) -> bool:
@@ -197,6 +196,16 @@ class Record(Closing):
             found = self.services.values() if kind == "Service" else self.heads.values()
             return [each for each in found if each["metadata"]["namespace"] == namespace]
 
+    def forgotten(self, seconds: float) -> list[tuple[str, str]]:
+        """Pods, by namespace and name, that have been leaving for longer."""
+        since = self._clock.seconds - seconds
+        with self.lock:
+            return [
+                (pod.at.namespace, pod.at.name)
+                for pod in self.pods.values()
+                if pod.leaves_since is not None and pod.leaves_since < since
+            ]
+
     def note(self, gang: tuple[str, str], text: str) -> None:
         """Add a line to the history of a gang."""
         self.history[gang].append(f"{time.monotonic() - self._started:7.1f} s  {text}")
@@ -276,7 +285,6 @@ class Record(Closing):
         pod = self.pods.get(event.uid)
         if pod is None:
             pod = Pod(event, pod_amounts(item), self._clock.seconds, unseen=unseen)
-            pod.created_version = version
             self.pods[event.uid] = pod
             self.seen["pods"] += 1
             self._began(pod, event)
@@ -303,6 +311,8 @@ class Record(Closing):
         if said:
             self._tell(pod, event, said)
         gated = names.GATE in event.gates
+        if event.deleting and pod.leaves_since is None:
+            pod.leaves_since = self._clock.seconds
         if event.node and pod.bound_since is None:
             pod.bound_since = self._clock.seconds
         if not event.cluster:
