@@ -85,8 +85,12 @@ class Pod:
 
     @property
     def target(self) -> str:
-        """The node that it takes of, bound or released; empty where none."""
-        return "" if self.gated or self.ended else self.at.node or self.at.pinned_node
+        """The node that it takes of, bound or released; empty where none.
+
+        One that is being deleted before it is bound takes nothing: the API server binds it no more.
+        """
+        unbound = not self.at.node and self.at.deleting
+        return "" if self.gated or self.ended or unbound else self.at.node or self.at.pinned_node
 
     @property
     def whole(self) -> bool:

@@ -66,9 +66,11 @@ class World:
         self.record._gang(kind, {"metadata": meta, "spec": spec, "status": status}, False)
 
     def pod(self, name: str, kind: str = "MODIFIED", *, gpus: int = 8, **how: str) -> None:
-        """A pod of the gang: `gated`, `pinned` to a node, `bound` to one."""
+        """A pod of the gang: `gated`, `pinned` to a node, `bound` to one, `leaving`."""
         labels = {names.RAY_CLUSTER: "g", names.RAY_GROUP: "workers"}
         meta = self._stamped(name, uid=name, labels=labels, ownerReferences=_OWNERS)
+        if "leaving" in how:
+            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         container = {"resources": {"requests": {"cpu": "4", "memory": "8Gi", GPU: str(gpus)}}}
         spec: Json = {"containers": [container]}
         if "gated" in how:
@@ -174,6 +176,16 @@ def test_two_gangs_worth_of_pods_do_not_share_a_node(world: World) -> None:
     world.release("a", "n-0")
     world.release("b", "n-0")
     assert "16 nvidia.com/gpu of n-0 are taken" in world.found()
+
+
+def test_a_pod_that_leaves_unbound_holds_no_room(world: World) -> None:
+    """The API server refuses to bind it; found by the soak, in which it passed for a violation."""
+    world.gang(2, phase="Admitted", placement=_placed(n_0=1))
+    world.pod("a", gated="yes")
+    world.pod("a", pinned="n-0")
+    world.pod("a", pinned="n-0", leaving="yes")
+    world.release("b", "n-0")
+    assert world.found() == ""
 
 
 def test_a_pod_is_released_to_its_placement(world: World) -> None:
