@@ -243,7 +243,7 @@ _MOST_OF_ONE = 6
 
 
 def _waits(gang: dict[str, Any]) -> bool:
-    return gang.get("status", {}).get("phase") != "Running"
+    return bool(gang.get("status", {}).get("phase") != "Running")
 
 
 def _in_use(status: dict[str, object]) -> bool:
