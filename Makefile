@@ -133,6 +133,10 @@ build: venv ## build the control plane that demo and tests run on (minutes once,
 crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
 
+.PHONY: recordings
+recordings: venv ## write the recordings that tests/replay plays again
+	$(BIN)/python -m tests.replay.recorded
+
 .PHONY: chart
 chart: venv build ## write the Helm chart in charts/muster from what kustomize builds of manifests
 	$(BIN)/python -m charts

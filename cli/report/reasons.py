@@ -50,6 +50,11 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "a label, an annotation or a pod has a value that cannot be used",
         "write one of the values that the message allows",
     ),
+    Reason.DEADLINE_NEAR: Explanation(
+        "KubeRay ends a RayJob soon whose gang still waits: its `activeDeadlineSeconds` or "
+        "`preRunningDeadlineSeconds` runs from its creation on; told by an Event on the RayJob",
+        "give the RayJob a later deadline, or make room; a RayJob that is made anew begins anew",
+    ),
     Reason.UNKNOWN_KEY: Explanation(
         "the RayCluster has a key under `muster.dev/` that Muster does not read; "
         "the gang goes on without it",

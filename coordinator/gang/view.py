@@ -21,6 +21,7 @@ from coordinator.gang.held_start import HeldStart, Phase
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
+from coordinator.messages.actions import Regarding
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
 from coordinator.record.urgency import Urgency
@@ -360,7 +361,9 @@ class GangView:
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
     ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
-    is not held though it is to be; written by `reconcile.holding`.
+    is not held though it is to be; written by `reconcile.holding`. `owner` is the RayJob or
+    RayService that made it, and `owner_text` says what that means for its wait; written by
+    `reconcile.hearing_owner`.
     """
 
     key: GangKey
@@ -383,6 +386,8 @@ class GangView:
     telling: Telling = field(default_factory=Telling)
     notes: Notes = field(default_factory=Notes)
     unknown_keys: str = ""
+    owner: tuple[Regarding, ...] = ()
+    owner_text: str = ""
     looked_at: bool = False
     out_since: float | None = None
 

@@ -14,6 +14,7 @@ from coordinator.reconcile.evicting import (
     stop_gang,
 )
 from coordinator.reconcile.fences import fence_pods
+from coordinator.reconcile.hearing_owner import hear_owner
 from coordinator.reconcile.holding import hold, notice
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
@@ -54,6 +55,7 @@ STEPS: tuple[Step, ...] = (
     end_kept_slots,
     tell_kept_slots,
     ask,
+    hear_owner,
     suspend_again,
     write_record,
     tell_user,

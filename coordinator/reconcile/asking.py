@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from coordinator.gang import adoption
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
+from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
@@ -84,4 +85,8 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
     created = look.scene.cache.owners.arrived_at(look.cluster)
-    return demand(view.key, view.understood.priority, created, standing, refused, topology)
+    found = demand(view.key, view.understood.priority, created, standing, refused, topology)
+    if not terms.grows_whole or not isinstance(found, PendingGang):
+        return found
+    whole = in_one_piece(found, standing)
+    return whole if whole.minimum or whole.surplus else Settled()

@@ -73,8 +73,11 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
         stopped,
     )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
+    waits = view.owner_text if view.waits_for_room else ""
     also = [
-        each for each in (broken, view.repairs.kept_text, *_not_released(view, said), *past) if each
+        each
+        for each in (broken, waits, view.repairs.kept_text, *_not_released(view, said), *past)
+        if each
     ]
     rest = "; ".join(also)
     first = said.message[: max(SAID_FIRST, MESSAGE_LIMIT - 2 - len(rest))]

@@ -32,7 +32,7 @@ wait has ended.
 def tell_user(look: Look) -> Done:
     """Have an Event on the reason that the record holds.
 
-    The Gang and the head pod show it too: both are places where users look first.
+    The Gang, the RayJob or RayService and the head pod show it too: users look there first.
     """
     view, telling = look.view, look.view.telling
     said, head = reason_on_record(view), _head(look.pods)
@@ -46,7 +46,8 @@ def tell_user(look: Look) -> Done:
         return NOTHING_DONE
     telling.lasting = said
     uid = view.record.gang.metadata.uid
-    telling.others = (Regarding(names.API_VERSION, "Gang", view.key.name, uid), *head)
+    gang = Regarding(names.API_VERSION, "Gang", view.key.name, uid)
+    telling.others = (gang, *view.owner, *head)
     return NOTHING_DONE
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from operator import is_not
 
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.growth import without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.view import GangView
 from coordinator.gang.wrapped import added_priority, with_added, without_succeeded
@@ -47,7 +48,8 @@ def understand(look: Look) -> Done:
     if terms is None and (view.reservation.placement is not None or view.survey.ran):
         terms = found.terms or _terms_on_record(view)
     broken = bool(found.problem)
-    terms = without_succeeded(look.cluster, _in_its_queue(look, terms), pods)
+    terms = _as_started(look, _in_its_queue(look, terms))
+    terms = without_succeeded(look.cluster, terms, pods)
     terms = with_added(look.cluster, terms, pods)
     found.terms = terms
     found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
@@ -87,6 +89,14 @@ def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
         return terms
     found.problem = found.problem or fixed_queue(look.cluster, placed.queue)
     return replace(terms, queue=placed.queue)
+
+
+def _as_started(look: Look, terms: GangTerms | None) -> GangTerms | None:
+    """Keep the minimum of a gang that runs: what is added to it is surplus."""
+    gang = look.view.record.gang
+    if terms is None or gang is None or not look.view.survey.ran:
+        return terms
+    return without_growth(terms, gang.spec)
 
 
 def expect_deletions(look: Look) -> Done:

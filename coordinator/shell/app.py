@@ -13,19 +13,18 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from coordinator import metrics
-from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import Event, Teller
-from coordinator.queues.waiting_limit import WaitingLimit
+from coordinator.replay.recorder import Recorder
 from coordinator.settings import Settings
 from coordinator.shell import scheduler_lease
 from coordinator.shell.definitions import Definitions
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
-from coordinator.state_machine import CoordinatorState
+from coordinator.state_settings import StateSettings
 from kube.api.client import Client, Resource
 from kube.api.errors import Timeout
 from kube.api.leader_election import Election, Term, Timing
@@ -98,34 +97,38 @@ UNWRAPPED_PODS = f"{OTHER_PODS},!{APP_WRAPPER}"
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-class Coordinator:
-    """One replica."""
-
-    def __init__(self, settings: Settings, client: Client) -> None:
-        self._settings = settings
-        self._client = client
-        self._profiles = profiles_of(settings.profiles)
-        self._wrapper_of = wrapped_by if settings.app_wrappers else unwrapped
-        patience = Patience(
+def state_settings(settings: Settings) -> StateSettings:
+    """Return what the state machine is built with."""
+    return StateSettings(
+        patience=Patience(
             bind=settings.bind_patience,
             torn=settings.torn_patience,
             slot=settings.slot_patience,
             setback=2 * settings.torn_patience,
             refusal=settings.refusal_memory,
-        )
-        allowed = AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities)
-        limit = WaitingLimit(settings.waiting_per_namespace)
-        state = CoordinatorState(
-            patience,
-            allowed,
-            cache=ClusterCache(settings.namespace),
-            waiting_limit=limit,
-            profiles=self._profiles,
-            guard=settings.guard,
-            gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
-        )
+        ),
+        allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
+        home=settings.namespace,
+        waiting_per_namespace=settings.waiting_per_namespace,
+        profiles=profiles_of(settings.profiles),
+        guard=settings.guard,
+        gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
+    )
+
+
+class Coordinator:
+    """One replica; where there is a recorder it is told of each step of the state machine."""
+
+    def __init__(
+        self, settings: Settings, client: Client, recorder: Recorder | None = None
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        of_state = state_settings(settings)
+        self._profiles = of_state.profiles
+        self._wrapper_of = wrapped_by if settings.app_wrappers else unwrapped
         self.definitions = Definitions(client)
-        self.loop = Loop(state, settings.debounce)
+        self.loop = Loop(of_state.build(), settings.debounce, recorder)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
         event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)

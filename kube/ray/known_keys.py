@@ -24,6 +24,7 @@ ANNOTATIONS = frozenset(
         names.REPLICA_TOPOLOGY_REQUIRED,
         names.EXPECTED_DURATION,
         names.CREATE_PODS,
+        names.GROWTH,
         names.RETRY,
     )
 )

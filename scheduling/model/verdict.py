@@ -47,6 +47,7 @@ class Reason(StrEnum):
     BIND_REFUSED = "BindRefused"
     RUNNING = "Running"
     EXCESS_PODS = "ExcessPods"
+    DEADLINE_NEAR = "DeadlineNear"
     UNKNOWN_KEY = "UnknownKey"
     GATHERED = "Gathered"
     NOT_REQUIRED = "NotRequired"

@@ -6,6 +6,7 @@ import contextlib
 import http
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import never_whole, problems, twice_released, unpromised
 from tests.faults.proxy import Hold
+from tests.replay.test_recordings import replayed
 
 PODS = 3
 IMPATIENT = {"BIND_PATIENCE": "0.5", "TORN_PATIENCE": "1"}
@@ -145,6 +147,40 @@ def test_a_node_that_dies_before_the_bind_is_replaced(
     scheduler.restart()
     plot.wait_running("three", PODS)
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
+
+
+def test_the_recording_of_a_run_with_a_lost_pod_gives_the_same_actions_again(
+    plot: Plot, crew: Crew, tmp_path: Path
+) -> None:
+    """What real programs tell, played in another process with other hashes."""
+    file = tmp_path / "recording.jsonl"
+    plot.add_equal_nodes(2, PODS)
+    leader = crew.start_leader({"RECORD": str(file)})
+    plot.create(three_pods())
+    plot.wait_running("three", PODS)
+    lost = next(name_of(each) for each in plot.pods("three") if "worker" in name_of(each))
+    plot.delete("Pod", lost)
+    plot.wait(lambda: is_replaced(plot, lost), "the lost worker to be replaced")
+    plot.wait_running("three", PODS)
+    leader.process.stop()
+    played = replayed(file, 1)
+    assert (played.returncode, played.stderr) == (0, "")
+    assert played.stdout.endswith(" actions, all the same\n")
+    told = replayed(file, 2, "--story", f"{plot.name}/three").stdout.splitlines()
+    wanted = ("the RayCluster is there", "did  placed ", "did  released to ", "bound to ")
+    for part in (*wanted, f"gone: {lost}", "did  Running"):
+        assert any(part in line for line in told), part
+
+
+def is_replaced(plot: Plot, lost: str) -> bool:
+    """Whether all pods are bound, and none of them is the lost one."""
+    bound = [name_of(each) for each in plot.pods("three") if each["spec"].get("nodeName")]
+    return len(bound) == PODS and lost not in bound
+
+
+def name_of(found: Json) -> str:
+    name: str = found["metadata"]["name"]
+    return name
 
 
 def test_a_gang_whose_room_was_taken_starts_elsewhere(

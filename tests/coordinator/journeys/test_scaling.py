@@ -31,23 +31,6 @@ def replicas_started(world: World, name: str) -> dict[str, int]:
     return {replica: count for replica, count in started.items() if replica}
 
 
-def test_a_running_gang_that_grows_gets_all_of_its_new_minimum_or_nothing() -> None:
-    world = World(node("n1", cpu=8))
-    world.create(gang_of("a", 2))
-    world.settle(seconds=5)
-    world.scale("a", 9)
-    world.settle(seconds=3 * PATIENCE.torn)
-    assert world.bound("a") == {"n1": 3}
-    status = world.status("a")
-    assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
-    assert status["message"].startswith("5 of 7 workers fit")
-
-    world.create(node("n2", cpu=2))
-    world.settle(seconds=5)
-    assert world.bound("a") == {"n1": 8, "n2": 2}
-    assert world.status("a")["reason"] == "Running"
-
-
 def test_a_gang_that_grows_before_anything_was_released_is_decided_anew() -> None:
     """It would start as a part otherwise: 3 of 9 pods."""
     world = World(node("n1", cpu=4))
