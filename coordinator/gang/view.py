@@ -375,8 +375,8 @@ class GangView:
     ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `breaks` counts how
     often it was stopped for a part that was lost for good; written by `reconcile.breaking` and
     `reconcile.opening`. `not_held` says why it is not held though it is to be; written by
-    `reconcile.holding`. `owner` is the RayJob or RayService that made it, and `owner_text` says what
-    that means for its wait; written by `reconcile.hearing_owner`.
+    `reconcile.holding`. `owner` is the RayJob or RayService that made it, and `owner_text` says
+    what that means for its wait; written by `reconcile.hearing_owner`.
     """
 
     key: GangKey

@@ -69,6 +69,16 @@ def fence_holds(view: GangView, pod: ObservedPod) -> bool:
     return wanted is None or (pod.member is not None and pod.member.fence == wanted)
 
 
+def may_arrive(view: GangView, pods: Iterable[ObservedPod]) -> dict[str, str]:
+    """The gated pods whose release may still arrive: uid -> node, empty where that is not known."""
+    writes = view.pod_writes
+    asked = writes.inflight | writes.unsure
+    sent = {uid: writes.targets[uid] for uid in asked if uid in writes.targets}
+    if writes.fences:
+        sent |= {pod.uid: "" for pod in gated(pods) if not fence_holds(view, pod)}
+    return sent
+
+
 def is_writable(look: Look, pod: ObservedPod) -> bool:
     """Whether a pod may be written now: no write is under way, and none has just failed."""
     writes = look.view.pod_writes

@@ -10,6 +10,7 @@ from coordinator.gang.growth import without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.view import GangView
 from coordinator.gang.wrapped import added_priority, with_added, without_succeeded
+from coordinator.reconcile.fences import may_arrive
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
@@ -121,7 +122,8 @@ def trimmed(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Pl
         return placement
     hosts = {each.name: each.hosts for each in terms.pod_sets}
     whole = without_halves(placement, pods, hosts)
-    kept = handed_on(trim(whole, pods, _most_slots(terms, whole)), pods)
+    sent = may_arrive(view, pods)
+    kept = handed_on(trim(whole, pods, _most_slots(terms, whole), sent), pods)
     if not view.expects_pods:  # else it is not known yet which slots are not claimed
         kept = _claimed(kept, pods, terms, view.pod_writes.targets)
     if not slots_of(kept):

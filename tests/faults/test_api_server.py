@@ -95,6 +95,7 @@ def server(plot: Plot) -> Iterator[Process]:
     plot.cluster.wait_healthy("kube-apiserver")
 
 
+@pytest.mark.long
 def test_a_restarted_server_is_found_again(
     plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
 ) -> None:
@@ -149,7 +150,9 @@ def test_a_hung_server_ends_the_term_and_the_next_one_completes(
 
 # --- the way to the server
 
-OUTAGES = ["429", "500", "410", "cut", "silence"]
+OUTAGES = ["429", "410"]
+SOAKED = ["500", "cut", "silence"]
+"""Outages that the soak of every run has as well (`tests/soak`)."""
 
 
 def begin(outage: str, member: Member, match: Match = every) -> Fault:
@@ -164,7 +167,9 @@ def begin(outage: str, member: Member, match: Match = every) -> Fault:
     return fault
 
 
-@pytest.mark.parametrize("outage", OUTAGES)
+@pytest.mark.parametrize(
+    "outage", [*OUTAGES, *(pytest.param(each, marks=pytest.mark.long) for each in SOAKED)]
+)
 def test_room_that_comes_free_in_an_outage_is_used_after_it(
     plot: Plot, chronicle: Chronicle, crew: Crew, outage: str
 ) -> None:
@@ -254,6 +259,7 @@ def test_a_watch_that_falls_silent_alone_is_soon_opened_again(
     assert no_trouble(plot, chronicle)
 
 
+@pytest.mark.long
 def test_a_gang_gets_through_a_server_that_refuses_much(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
