@@ -20,6 +20,7 @@ from coordinator.gang.expected_changes import Course
 from coordinator.gang.held_start import HeldStart, Phase
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.late_starts import LateStarts
+from coordinator.gang.node_requests import NodeCalls
 from coordinator.gang.pod_sets import Standing
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
@@ -378,6 +379,7 @@ class GangView:
     late: LateStarts | None = None
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
+    nodes: NodeCalls = field(default_factory=NodeCalls)
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)

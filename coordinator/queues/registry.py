@@ -162,7 +162,8 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     stopped = MappingProxyType({**ending, **broken})
     nodes = node_rules(tree)
     of_specs = {
-        name: (found.spec.preemption, found.spec.timeouts) for name, found in objects.items()
+        name: (found.spec.preemption, found.spec.timeouts, found.spec.provisioning)
+        for name, found in objects.items()
     }
     by_queue = {
         name: (
