@@ -51,7 +51,9 @@ class Wanted:
     @property
     def mark(self) -> str:
         """Return a short hash of all that is asked for."""
-        pods = [(each.pod_set, each.count, _shape_key(each.like), each.labels) for each in self.pods]
+        pods = [
+            (each.pod_set, each.count, _shape_key(each.like), each.labels) for each in self.pods
+        ]
         said = self.rules.class_name, sorted(self.rules.parameters.items()), pods
         return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
@@ -91,10 +93,8 @@ class NodeCalls:
     again_at: float | None = None
 
 
-def wanted(
-    rules: Provisioning, groups: Iterable[Group], standing: Standing
-) -> tuple[WantedPods, ...]:
-    """List the pods that a gang asks room for, by pod set and shape; `rules` are its queue's."""
+def wanted_pods(groups: Iterable[Group], standing: Standing) -> tuple[WantedPods, ...]:
+    """List the pods that a gang asks room for, by pod set and shape."""
     counts: dict[tuple[str, str], int] = {}
     shapes = {}
     for group in groups:
@@ -150,7 +150,9 @@ def next_step(asks: Wanted | None, seen: Sequence[NodeRequest], wall: float) -> 
         return Step(drop=others, text=_told(asks, last))
     pause = backoff(asks.rules.backoff_seconds, last.attempt)
     due = last.answered_at + pause
-    text = f"{_told(asks, last)}; asked again {pause:.0f} s after that, for the time {last.attempt + 1}"
+    text = (
+        f"{_told(asks, last)}; asked again {pause:.0f} s after that, as attempt {last.attempt + 1}"
+    )
     if wall < due:
         return Step(drop=others, text=text, again_at=due)
     return Step(ask=last.attempt + 1, drop=(*others, last), text=text)

@@ -5,6 +5,7 @@ It is asked by one ProvisioningRequest, which goes once the gang has its place, 
 
 from collections.abc import Sequence
 
+from coordinator.gang.demand import NotReady
 from coordinator.gang.node_requests import (
     ASK_AFTER,
     FOR_ROOM,
@@ -13,7 +14,7 @@ from coordinator.gang.node_requests import (
     WantedPods,
     next_step,
     request_name,
-    wanted,
+    wanted_pods,
 )
 from coordinator.messages.actions import Action, AskedPods, AskForNodes, DropNodeRequest
 from coordinator.reconcile.look import Look
@@ -24,6 +25,7 @@ from kube.objects.pod_templates import TemplatePod
 from kube.objects.queue import Provisioning
 from kube.ray.ray_cluster import Answer, is_terminating
 from scheduling.model.gang import PendingGang
+from scheduling.model.verdict import Reason
 
 _NOT_SET_UP = (
     "its queue asks for nodes, and this coordinator is not set up to: "
@@ -38,7 +40,7 @@ def call_for_nodes(look: Look) -> None:
     if rules is not None and not found.allowed:
         calls.text = _NOT_SET_UP if _is_short_of_room(look) else ""
         return
-    if not found.listed:
+    if not found.listed or _is_open(look):
         return
     seen = _seen(look)
     asks = _asks(look, rules) if rules is not None else None
@@ -66,14 +68,31 @@ def _seen(look: Look) -> Sequence[NodeRequest]:
     return look.scene.cache.node_requests.of(look.view.key, uid)
 
 
+def _is_open(look: Look) -> bool:
+    """Say whether it will be known in a moment what the gang waits for: until then all stays.
+
+    A leader that is new has asked no cycle yet, and KubeRay replaces a gated pod that is deleted.
+    """
+    view, asked = look.view, look.view.queueing.asked
+    if _has_left(look) or view.reservation.placement is not None:
+        return False
+    if not view.looked_at or isinstance(asked, PendingGang):
+        return view.queueing.refusal is None
+    return isinstance(asked, NotReady) and asked.reason is Reason.GANG_INCOMPLETE
+
+
+def _has_left(look: Look) -> bool:
+    """Say whether the gang is at its end, or none of ours."""
+    opted_in = opt_in_of(look.cluster, look.scene.cache).answer is not Answer.NO
+    return is_terminating(look.cluster) or not opted_in
+
+
 def _is_short_of_room(look: Look) -> bool:
     """Say whether the last verdict on the gang is one that more nodes can change."""
     view, refusal = look.view, look.view.queueing.refusal
     if refusal is None or refusal.reason not in FOR_ROOM or not view.asks_for_minimum:
         return False
-    if is_terminating(look.cluster) or view.eviction.whole is not None:
-        return False
-    return opt_in_of(look.cluster, look.scene.cache).answer is not Answer.NO
+    return view.eviction.whole is None and not _has_left(look)
 
 
 def _asks(look: Look, rules: Provisioning) -> Wanted | None:
@@ -87,7 +106,7 @@ def _asks(look: Look, rules: Provisioning) -> Wanted | None:
         calls.refused_since = look.now
     if look.now < calls.refused_since + ASK_AFTER and not _seen(look):
         return None
-    return Wanted(rules, wanted(rules, asked.minimum, view.survey.standing))
+    return Wanted(rules, wanted_pods(asked.minimum, view.survey.standing))
 
 
 def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:
@@ -100,7 +119,7 @@ def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:
 
 
 def _writes(look: Look, step: Step, asks: Wanted | None) -> list[Action]:
-    """Return the writes; one of each request is under way at a time, and none soon after a fault."""
+    """Return the writes; of each request one is under way at a time, none soon after a fault."""
     view, calls = look.view, look.view.nodes
     if not look.scene.sighted or look.now < calls.attempts.not_before:
         return []

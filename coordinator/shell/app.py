@@ -274,9 +274,7 @@ class Coordinator:
         selection = Selection(label_selector=NODES_FOR, may_be_absent=True)
         sink = _node_request_sink(self.loop.feed)
         kind, resource = ProvisioningRequest, PROVISIONING_REQUESTS
-        return {
-            resource.plural: Reflector(self._client, resource, kind, sink, selection=selection)
-        }
+        return {resource.plural: Reflector(self._client, resource, kind, sink, selection=selection)}
 
     def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
         """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""

@@ -92,7 +92,7 @@ def node_request_of(found: ProvisioningRequest) -> NodeRequest | None:
 
 
 def _attempt(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 7 else 1  # noqa: PLR2004
+    return int(text) if text.isdecimal() and len(text) < 7 else 1
 
 
 def _answer(conditions: tuple[DatedCondition, ...]) -> tuple[Answer, DatedCondition]:

@@ -5,8 +5,8 @@ take none. So each size is counted node by node, each as if no other came, with 
 memory that pods of the cluster typically take beside a GPU (`scoring.stranded_devices`). What is
 free is neither used nor reserved. GPUs are stranded where what is left beside them is too little
 for such pods. Nodes that are cordoned or being deleted, or that the node controller has tainted
-(not ready, unreachable, under pressure), have no holes; all other taints are taken for tolerated, as those of
-GPU nodes are by GPU pods.
+(not ready, unreachable, under pressure), have no holes; all other taints are taken for tolerated,
+as those of GPU nodes are by GPU pods.
 
 A pool is the value of the first of some labels that a node has, mostly the model of its GPUs. Its
 name goes into metrics, so of each resource only the largest pools keep theirs.

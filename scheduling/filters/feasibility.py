@@ -2,9 +2,9 @@
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
 scheduler's order, after Muster's own: the domain that a gang is held to, the nodes of its queue,
-those that it is to avoid, and those that are taken away; a node counts for the first that refuses it. A predicate is asked
-once per class of nodes (equal taints, equal value of a label), not once per node, and its mask is
-remembered until a node changes.
+those that it is to avoid, and those that are taken away; a node counts for the first that refuses
+it. A predicate is asked once per class of nodes (equal taints, equal value of a label), not once
+per node, and its mask is remembered until a node changes.
 """
 
 from functools import partial, reduce

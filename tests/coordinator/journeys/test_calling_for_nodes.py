@@ -1,6 +1,7 @@
 """Gangs for which an autoscaler is asked for nodes, and what becomes of the requests."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,15 @@ CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 IN_QUEUE = {**OPTED_IN, names.QUEUE: "elastic"}
 
 
-def elastic(**more: object) -> Json:
+def elastic(**more: Any) -> Json:
     asking = {"className": CLASS, "parameters": {"ValidUntilSeconds": "600"}}
-    return queue("elastic", **{"provisioning": asking, **more})
+    return queue("elastic", provisioning=asking, **more)
 
 
-def waiting(workers: int = 2, **more: object) -> World:
-    """A gang of workers with a GPU each, where no node has one."""
-    return World(node("n", cpu=8), elastic(**more), gpu_gang("a", workers))
+def waiting(workers: int = 2, **more: Any) -> World:
+    """A gang of workers with a GPU each, where the only one has no CPU beside it."""
+    nodes = node("n", cpu=8), node("full", cpu=0, gpu=1)
+    return World(*nodes, elastic(**more), gpu_gang("a", workers))
 
 
 def gpu_gang(name: str, workers: int) -> Json:
@@ -75,8 +77,9 @@ def test_a_gang_that_lacks_room_asks_once_for_all_its_pods_and_goes_on_when_node
     assert counts.keys() == {name_of(each) for each in templates(world)}
     say(world, "Accepted")
     world.settle(seconds=70)
-    assert "asks for nodes for 3 pods; the autoscaler says: Accepted (Because: so it is)" in message(
-        world
+    assert (
+        "asks for nodes for 3 pods; the autoscaler says: Accepted (Because: so it is)"
+        in message(world)
     )
     say(world, "Provisioned")
     world.settle(seconds=5)
@@ -91,7 +94,7 @@ def test_a_gang_that_lacks_room_asks_once_for_all_its_pods_and_goes_on_when_node
 
 def test_templates_hold_what_the_pods_ask_for_and_neither_our_gate_nor_their_secrets() -> None:
     world = World(node("n", cpu=8), elastic(nodeSelector={"pool": "h100"}, nodeSelectorScope="All"))
-    pod = {
+    pod: Json = {
         "tolerations": [{"operator": "Exists"}],
         "nodeSelector": {"zone": "z"},
         "volumes": [
@@ -210,6 +213,17 @@ def test_a_raycluster_that_a_finalizer_holds_keeps_no_nodes_asked_for() -> None:
     assert not requests(world)
 
 
+def test_a_gated_pod_that_is_made_again_leaves_the_request_as_it_is() -> None:
+    world = waiting()
+    world.settle(seconds=10)
+    before = requests(world)
+    world.delete("pods", name_of(world.pods("a")[-1]))
+    world.leader.hear_all()
+    world.leader.act_all()
+    world.settle(seconds=10)
+    assert requests(world) == before
+
+
 def test_a_changed_gang_asks_for_what_it_is_now() -> None:
     world = waiting()
     world.settle(seconds=10)
@@ -226,7 +240,8 @@ def test_a_changed_gang_asks_for_what_it_is_now() -> None:
 
 def test_nodes_are_not_asked_for_where_they_do_not_help() -> None:
     world = waiting(quota={GPU: "1"})
-    world.create(gang_of("other", 20))  # in a queue that asks for none
+    labels = {**OPTED_IN, names.QUEUE: "plain"}  # which asks for none
+    world.create(queue("plain"), gang_of("other", 20, labels=labels))
     world.settle(seconds=60)
     assert world.status("a")["reason"] == "QuotaExceeded"
     assert world.status("other")["reason"] in ("InsufficientResources", "NeverFits")
