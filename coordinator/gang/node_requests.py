@@ -19,7 +19,7 @@ from scheduling.model.verdict import Reason
 
 FOR_ROOM = (Reason.INSUFFICIENT_RESOURCES, Reason.NEVER_FITS, Reason.NO_FEASIBLE_NODE)
 """The refusals that more nodes can end. Quota does not grow with nodes, nor does what is modelled;
-of Undecided nobody knows."""
+of Undecided it is not known."""
 
 ASK_AFTER = 5.0
 """Seconds for which a gang must have been refused: what ends meanwhile may make room."""

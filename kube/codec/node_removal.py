@@ -19,7 +19,7 @@ CERTAIN = frozenset(
 v1beta1's, and that of GKE's termination handler."""
 
 POSSIBLE = frozenset({"DeletionCandidateOfClusterAutoscaler"})
-"""Taints of nodes that go if nobody comes to need them."""
+"""Taints of nodes that go unless pods come to need them."""
 
 VOLUNTARY_DISRUPTION = "karpenter.sh/voluntary-disruption"
 """The annotation by which Karpenter up to v1alpha5 marked its candidates."""
