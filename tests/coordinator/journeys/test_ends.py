@@ -145,6 +145,12 @@ def room_is_free(world: World) -> bool:
     return world.bound("next") == {"n1": 3}
 
 
+def staying(world: World) -> set[str]:
+    """The pods that are on a node, without those that were evicted."""
+    pods = [pod for pod in world.pods("a") if "deletionTimestamp" not in pod["metadata"]]
+    return {name_of(pod) for pod in pods if pod["spec"].get("nodeName")}
+
+
 def gangs(world: World) -> list[str]:
     return [name_of(each) for each in world.api.all("gangs")]
 
@@ -163,13 +169,13 @@ def test_a_raycluster_that_a_finalizer_holds_keeps_what_its_pods_use_and_no_more
     """As with GCS fault tolerance: it goes once a Job has cleaned Redis up."""
     world.api.hold(the_cluster(world), "ray.io/gcs-ft-redis-cleanup-finalizer")
     world.delete("rayclusters", "a")
-    bound = world.bound("a")
+    stay = staying(world)
     world.settle(seconds=30)
     if "a" in gangs(world):
         assert "placement" not in world.status("a")
         assert world.status("a")["reason"] == "Terminating"
     assert all(pod["spec"].get("nodeName") for pod in world.pods("a") if not is_gated(pod))
-    assert world.bound("a") >= bound
+    assert stay <= {name_of(pod) for pod in world.pods("a")}
     for pod in world.pods("a"):
         world.api.remove(key_of(pod))
     world.settle(seconds=5)
@@ -212,10 +218,10 @@ def test_pods_that_outlive_their_raycluster_keep_their_room_until_they_go(world:
         world.leader.hear_all()
         world.leader.cycle()
         world.leader.act_all()
-    left = [pod for pod in world.pods("a") if pod["spec"].get("nodeName")]
+    stay = staying(world)
     world.settle(seconds=60)
     assert "a" not in gangs(world)
-    assert {name_of(each) for each in left} <= {name_of(pod) for pod in world.pods("a")}
+    assert stay <= {name_of(pod) for pod in world.pods("a")}
     used = sum(bool(pod["spec"].get("nodeName")) for pod in world.pods("a"))
     assert room_is_free(world) is (used == 0)
     for pod in world.pods("a"):

@@ -49,6 +49,16 @@ def test_candidates_come_last(wanted: int, gpu: int) -> None:
     assert bool(found & {"a", "c"}) is (wanted > 4)
 
 
+def test_a_node_with_gpus_that_stays_is_better_than_one_without_that_may_go() -> None:
+    """For pods without a GPU, which else keep off nodes that have some idle."""
+    risky = [going(name, Removal.POSSIBLE, cpu=1) for name in ("a", "b", "c")]
+    nodes = columns(*risky, node("x", cpu=1, gpu=1), node("y", cpu=1, gpu=1))
+    [decision] = run_cycle([gang("g", group("w", 3, shape(cpu=1)))], nodes)
+    assert isinstance(decision.verdict, Admitted)
+    found = {name for each in decision.verdict.placement.assignments for name, _ in each.nodes}
+    assert {"x", "y"} < found
+
+
 def test_what_is_taken_away_has_no_holes() -> None:
     nodes = columns(going("a", Removal.CERTAIN, gpu=8), node("b", gpu=8))
     [pool] = pools(nodes, {}, GpuPools())
