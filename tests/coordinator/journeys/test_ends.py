@@ -82,12 +82,13 @@ def worker(world: World) -> Json:
 
 
 def stopping(world: World) -> None:
-    """It ends for another one, and some of its pods were evicted."""
+    """It ends for another one, its workers first: all were asked to go, and none has gone yet."""
     running(world)
     world.create(gang_of("high", 2, namespace=TEAM))
     world.settle(seconds=5)
     choose_whole(world, "high", "a")
-    go_until(world, lambda: any(isinstance(each, EvictPod) for each in world.leader.log))
+    log = world.leader.log
+    go_until(world, lambda: sum(isinstance(each, EvictPod) for each in log) == 3)
     world.leader.act_all()  # what is asked for goes, whatever becomes of the RayCluster
     world.delete("rayclusters", "high")
 
