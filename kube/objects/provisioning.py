@@ -1,6 +1,6 @@
 """Fields read of ProvisioningRequests, by which Cluster Autoscaler is asked for nodes.
 
-They are those of autoscaling.x-k8s.io/v1, which Cluster Autoscaler 1.31 and later serve.
+They are those of autoscaling.x-k8s.io/v1. Releases that serve v1beta1 alone have none of them.
 """
 
 from kube.objects.base import Condition, ObjectMeta, OrNull, Part, Slim
