@@ -106,7 +106,8 @@ def _asks(look: Look, rules: Provisioning) -> Wanted | None:
         calls.refused_since = look.now
     if look.now < calls.refused_since + ASK_AFTER and not _seen(look):
         return None
-    return Wanted(rules, wanted_pods(asked.minimum, view.survey.standing))
+    pods = wanted_pods(asked.minimum, view.survey.standing)
+    return Wanted(rules, pods) if pods else None
 
 
 def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:
@@ -136,7 +137,7 @@ def _writes(look: Look, step: Step, asks: Wanted | None) -> list[Action]:
 
 def _ask(look: Look, asks: Wanted, attempt: int) -> AskForNodes | None:
     view, gang = look.view, look.view.record.gang
-    if gang is None or not asks.pods:
+    if gang is None:
         return None
     pods = tuple(
         AskedPods(each.count, each.like.name, each.like.uid, each.labels, _foreseen(look, each))

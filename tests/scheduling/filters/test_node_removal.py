@@ -1,6 +1,7 @@
 """Nodes that an autoscaler takes away, or would like to."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.builders import columns, gang, group, node, shape, toleration
 EVERYTHING = (toleration(operator="Exists"),)
 
 
-def going(name: str, removal: Removal, **offered: int) -> Node:
+def going(name: str, removal: Removal, **offered: Any) -> Node:
     return replace(node(name, **offered), removal=removal)
 
 
