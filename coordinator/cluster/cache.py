@@ -41,7 +41,9 @@ TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is sec
 class ClusterCache:
     """The observed cluster. Methods that take an event return the gangs it may concern."""
 
-    def __init__(self, home: str = DEFAULT_NAMESPACE, *, may_ask_for_nodes: bool = False) -> None:
+    def __init__(
+        self, home: str = DEFAULT_NAMESPACE, *, may_ask_for_nodes: bool | None = None
+    ) -> None:
         self.home = home
         """The namespace of Muster."""
         self.node_requests = NodeRequests(allowed=may_ask_for_nodes)

@@ -9,11 +9,12 @@ from scheduling.model.gang import GangKey
 class NodeRequests:
     """All requests for nodes that Gangs own.
 
-    `allowed`: this coordinator was set up to ask. `listed`: all requests there are have been told;
+    `allowed`: this coordinator was set up to ask; None where it is none, and nothing is to be said
+    of it, as in a dry run. `listed`: all requests there are have been told;
     before that none is made, for there may be one already.
     """
 
-    def __init__(self, *, allowed: bool = False) -> None:
+    def __init__(self, *, allowed: bool | None = None) -> None:
         self.allowed = allowed
         self.listed = False
         self._found: defaultdict[GangKey, dict[str, NodeRequest]] = defaultdict(dict)

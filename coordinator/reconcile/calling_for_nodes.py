@@ -37,6 +37,8 @@ def call_for_nodes(look: Look) -> None:
     """Ask for nodes, or take back that they were asked for, as the last verdict has it."""
     calls, found = look.view.nodes, look.scene.cache.node_requests
     rules = _rules(look)
+    if found.allowed is None:
+        return
     if rules is not None and not found.allowed:
         calls.text = _NOT_SET_UP if _is_short_of_room(look) else ""
         return

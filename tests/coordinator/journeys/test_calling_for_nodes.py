@@ -278,10 +278,13 @@ def test_a_write_that_fails_is_made_again(outcome: Outcome) -> None:
     assert len(templates(world)) == 2
 
 
-def test_a_coordinator_that_may_not_ask_says_so() -> None:
+@pytest.mark.parametrize(("allowed", "said"), [(False, True), (None, False)])
+def test_a_coordinator_that_may_not_ask_says_so_and_a_dry_run_does_not(
+    allowed: bool | None, said: bool
+) -> None:
     world = World(node("n", cpu=8), elastic())
-    world.leader.state.cache.node_requests.allowed = False
+    world.leader.state.cache.node_requests.allowed = allowed
     world.create(gpu_gang("a", 2))
     world.settle(seconds=90)
     assert not requests(world)
-    assert "MUSTER_COORDINATOR_PROVISIONING is not true" in message(world)
+    assert ("MUSTER_COORDINATOR_PROVISIONING is not true" in message(world)) is said
