@@ -4,13 +4,14 @@ The templates come first: Cluster Autoscaler reads them as soon as it sees the r
 say what is in them, so one that exists already is the right one.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from coordinator.messages.actions import AskedPods, AskForNodes
 from kube.api.client import Client
-from kube.api.errors import Conflict, NotFound
+from kube.api.errors import Conflict, KubeError, NotFound
 from kube.api.resources import POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
 from kube.codec.provisioning import (
     NodeRequest,
@@ -48,6 +49,10 @@ class NodeAsker:
             created = await self._client.create(path, body, as_=ProvisioningRequest)
         except Conflict:
             return None
+        except KubeError as error:
+            if not error.outcome_unknown:
+                await self._drop_templates(namespace, pod_sets)
+            raise
         return node_request_of(created)
 
     async def _like(self, namespace: str, pods: AskedPods) -> dict[str, Any]:
@@ -70,8 +75,11 @@ class NodeAsker:
         """Delete a request and its templates; what is gone is as good as deleted."""
         path = PROVISIONING_REQUESTS.path(request.namespace, request.name)
         await self._delete(path, request.uid)
-        for name in request.templates:
-            await self._delete(POD_TEMPLATES.path(request.namespace, name))
+        await self._drop_templates(request.namespace, request.templates)
+
+    async def _drop_templates(self, namespace: str, names_of: Iterable[str]) -> None:
+        for name in names_of:
+            await self._delete(POD_TEMPLATES.path(namespace, name))
 
     async def _delete(self, path: str, uid: str | None = None) -> None:
         try:

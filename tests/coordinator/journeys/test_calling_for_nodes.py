@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kube.api.errors import NotFound
 from kube.objects import names
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import GPU, OPTED_IN, TEAM, Json, gang_of, group, node, ray_cluster
@@ -274,6 +275,27 @@ def test_a_write_that_fails_is_made_again(outcome: Outcome) -> None:
     world.settle(seconds=4)
     world.leader.client.outcome = outcome
     world.settle(seconds=60)
+    assert len(requests(world)) == 1
+    assert len(templates(world)) == 2
+
+
+def test_where_no_such_kind_is_served_that_is_said_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = waiting()
+    create = world.api.create
+
+    def without_the_kind(obj: Json) -> Json:
+        if obj["kind"] == "ProvisioningRequest":
+            raise NotFound(404, "NotFound", "the server could not find the requested resource")
+        return create(obj)
+
+    monkeypatch.setattr(world.api, "create", without_the_kind)
+    world.settle(seconds=90)
+    assert "nodes could not be asked for: 404 NotFound: the server could not find" in message(world)
+    assert not templates(world)
+    monkeypatch.undo()  # it is installed
+    world.settle(seconds=20)
     assert len(requests(world)) == 1
     assert len(templates(world)) == 2
 
