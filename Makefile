@@ -4,7 +4,8 @@
 #   PYTEST_ARGS  more arguments for pytest: make test-unit PYTEST_ARGS="-k quota -x"
 #   UPGRADE      make lock UPGRADE=1 takes the newest versions that pyproject.toml allows
 #   TAG          the tag of a release, v and the version: make release-check TAG=v0.1.0
-#   REGISTRY     name of the container image, with the registry where it goes
+#   REGISTRY     name of the container image, with the registry where it goes; as images are called,
+#                in lower case
 #   IMAGE        name and tag of the container image; the tag is TAG without its v, or dev
 #   BASE_IMAGE   what the image is built on; name a digest here for a build that can be repeated
 
@@ -13,7 +14,7 @@ PYTEST_ARGS ?=
 UPGRADE ?=
 TAG ?=
 REGISTRY ?= muster
-IMAGE ?= $(REGISTRY):$(if $(TAG),$(TAG:v%=%),dev)
+IMAGE ?= $(shell printf %s '$(REGISTRY)' | tr '[:upper:]' '[:lower:]'):$(if $(TAG),$(TAG:v%=%),dev)
 BASE_IMAGE ?= python:3.13-slim
 
 VENV := .venv
@@ -99,8 +100,8 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m testbed build --kuberay 1.5.1
 	$(BIN)/python -m testbed build --kuberay 1.4.2
-	$(BIN)/python -m pytest -m "not controlplane and not long" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: venv ## check format, lint, types and imports

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import uuid
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from certs.chain import (
     service_names,
 )
 from certs.cluster import MUTATING, VALIDATING, Cluster, Place
+from certs.environment import NAMESPACE, Namespace, check_environment
 from certs.files import write_client, write_pair
 from certs.keeper import FAULTS, CertsError, Keeper, Kind, OfExtender, OfWebhook
 from certs.program import Replica, Staying, utc_now
@@ -35,6 +37,14 @@ from runtime.program import log_json
 
 _FILES_LIFETIME = timedelta(days=365)
 """Of what is written to a directory, where nothing renews it: people have a year."""
+
+_NAMESPACE = click.option(
+    "--namespace",
+    type=Namespace(),
+    default=DEFAULT_NAMESPACE,
+    show_default=True,
+    envvar=NAMESPACE,
+)
 
 _SECONDS = click.FloatRange(min=1.0, max=3600.0)
 
@@ -84,6 +94,7 @@ def _options(lease: str) -> tuple[Callable[[Callable[..., None]], Callable[..., 
 @click.group()
 def main() -> None:
     """Make the certificates that Muster's HTTPS servers show."""
+    check_environment(os.environ)
 
 
 @main.command()
@@ -112,9 +123,7 @@ def issue(
 
 
 @main.command("bootstrap")
-@click.option(
-    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, envvar="MUSTER_CERTS_NAMESPACE"
-)
+@_NAMESPACE
 @click.option("--service", default="muster-webhook", show_default=True)
 @click.option("--secret", default="muster-webhook-tls", show_default=True)
 @click.option(
@@ -145,9 +154,7 @@ def into_the_cluster(
 
 
 @main.command("secret")
-@click.option(
-    "--namespace", default=DEFAULT_NAMESPACE, show_default=True, envvar="MUSTER_CERTS_NAMESPACE"
-)
+@_NAMESPACE
 @click.option("--service", default="muster-extender", show_default=True)
 @click.option("--secret", default="muster-extender-tls", show_default=True)
 @click.option("--client", default="system:kube-scheduler", show_default=True)

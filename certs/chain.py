@@ -54,6 +54,9 @@ class ServerNames:
         if not self.dns and not self.addresses:
             raise CertificateError("a server certificate needs at least one DNS name or address")
 
+    def __str__(self) -> str:
+        return ", ".join((*self.dns, *map(str, self.addresses)))
+
 
 def service_names(service: str, namespace: str) -> ServerNames:
     """Return the DNS names of a Service; the API server calls it as NAME.NAMESPACE.svc."""

@@ -74,7 +74,21 @@ def next_step(held: Held | None, wanted: Wanted, now: datetime) -> Plan:
             return Plan(step, why)
     if any(now >= expires_at(each) for each in held.authorities):
         return Plan(Step.DROP, "an authority has ended")
-    return Plan(Step.WAIT, "until the next renewal", _next_time(held, signer, now))
+    return _waiting(held, signer, wanted, now)
+
+
+def _waiting(held: Held, signer: Pair, wanted: Wanted, now: datetime) -> Plan:
+    """Wait; other names have to wait too while the server's authority has no key any more."""
+    assert held.served is not None
+    until = _next_time(held, signer, now)
+    if serves(held.served.certificate, wanted.names):
+        return Plan(Step.WAIT, "until the next renewal", until)
+    why = (
+        f"tls.crt is not for {wanted.names}, and its authority, which has a successor, signs no"
+        f" more until {_moves_at(held):%Y-%m-%d}: go back to the names before; or start each"
+        " kube-scheduler with the files of the Secret, and then empty its tls.crt and tls.key"
+    )
+    return Plan(Step.BLOCKED, why, until)
 
 
 def signer_of(held: Held) -> Pair | None:

@@ -11,13 +11,13 @@ from coordinator.gang.priority import EVERY_NAMESPACE
 from coordinator.queues.waiting_limit import MOST
 from kube.codec.written_profiles import SchedulerProfile, named_twice
 from kube.objects import names
+from kube.objects.namespace import NamespaceName, is_namespace
 from runtime.leader_settings import LeaderSettings
 from scheduling.diagnosis.holes import GpuPools
 
 PREFIX = "MUSTER_COORDINATOR_"
 LONGEST = 30 * 24 * 3600.0
 """Seconds that any patience may last: what is never to end would keep room for ever."""
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CLASS = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 )
@@ -31,7 +31,7 @@ class Settings(LeaderSettings):
     kubeconfig: Path | None = None
     """Path of a kubeconfig; unset: KUBECONFIG, then the service account of the pod."""
 
-    namespace: str = names.DEFAULT_NAMESPACE
+    namespace: NamespaceName = names.DEFAULT_NAMESPACE
     """Namespace of the Lease."""
 
     debounce: float = Field(default=0.01, ge=0, le=5)
@@ -109,7 +109,7 @@ class Settings(LeaderSettings):
     @classmethod
     def _of_namespaces(cls, namespaces: list[str]) -> list[str]:
         for each in namespaces:
-            if each != EVERY_NAMESPACE and not _NAMESPACE.fullmatch(each):
+            if each != EVERY_NAMESPACE and not is_namespace(each):
                 allowed = f"names of namespaces, or {EVERY_NAMESPACE}"
                 raise ValueError(f"{each!r} is not valid; allowed: {allowed}")
         return namespaces
@@ -118,7 +118,7 @@ class Settings(LeaderSettings):
     @classmethod
     def _named(cls, classes: dict[str, list[str]]) -> dict[str, list[str]]:
         for namespace, allowed in classes.items():
-            if namespace != EVERY_NAMESPACE and not _NAMESPACE.fullmatch(namespace):
+            if namespace != EVERY_NAMESPACE and not is_namespace(namespace):
                 fault = f"{namespace!r} is not valid"
                 raise ValueError(f"{fault}; allowed: the name of a namespace, or {EVERY_NAMESPACE}")
             bad = next((name for name in allowed if not _CLASS.fullmatch(name)), None)

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from kube.objects import names
+from kube.objects.namespace import NamespaceName
 from runtime.program import ProgramSettings
 
 PREFIX = "MUSTER_EXTENDER_"
@@ -72,7 +73,7 @@ class Settings(ProgramSettings):
     app_wrappers: bool = False
     """Whether there are gangs of AppWrappers, as in the coordinator's setting of this name."""
 
-    wake_namespace: str = names.DEFAULT_NAMESPACE
+    wake_namespace: NamespaceName = names.DEFAULT_NAMESPACE
     """The namespace of the object that is written to have refused pods tried again."""
 
     wake_pause_seconds: float = Field(default=1.0, ge=0.05, le=60)

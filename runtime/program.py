@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -83,7 +83,8 @@ def load_settings(kind: type[S], prefix: str) -> S:
 
     A variable that is no setting is a fault, too: one that is spelled wrong would do nothing.
     """
-    unknown = list(_unknown(kind, prefix, os.environ))
+    known = [prefix + field.upper() for field in kind.model_fields]
+    unknown = list(unknown_variables(known, prefix, os.environ))
     try:
         settings = kind()
     except ValidationError as error:
@@ -93,9 +94,10 @@ def load_settings(kind: type[S], prefix: str) -> S:
     return settings
 
 
-def _unknown(kind: type[S], prefix: str, environment: Mapping[str, str]) -> Iterator[str]:
+def unknown_variables(
+    names: Sequence[str], prefix: str, environment: Mapping[str, str]
+) -> Iterator[str]:
     """Give one line for each variable with the prefix that names no setting."""
-    names = [prefix + field.upper() for field in kind.model_fields]
     for name, value in sorted(environment.items()):
         rest = name.upper().removeprefix(prefix)
         ours = rest != name.upper() and not _is_of_a_service(rest, value)

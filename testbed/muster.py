@@ -155,8 +155,6 @@ def start_muster(
     objects = _installed(cluster, [*wrapping, *components])
     rest = (each for each in objects if each["kind"] not in _CONFIGURATIONS)
     apply(cluster, rest, *_AS_THEY_ARE)
-    if app_wrappers != "None":
-        _wait_for_aggregation(cluster)
     muster = _start_webhook(cluster, app_wrappers, objects)
     wait_enforced(cluster)
     for _ in range(coordinators):
@@ -290,13 +288,6 @@ def _installed(cluster: Cluster, components: Sequence[str]) -> list[Json]:
     directory = cluster.directory / "overlay"
     overlay = combination(directory, list(components)) if components else DEFAULT
     return around_programs(built(cluster, overlay))
-
-
-def _wait_for_aggregation(cluster: Cluster) -> None:
-    """What may be wrapped is known once the controller manager has filled the role in."""
-    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/muster-wrapped-objects"
-    what = "the rules of the role muster-wrapped-objects"
-    wait_until(lambda: "secrets" in str(cluster.api.get(path).get("rules")), what)
 
 
 def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json]) -> Muster:

@@ -34,9 +34,15 @@ def write_rules(path: Path, rules: list[Json]) -> Path:
     return path
 
 
-def filled_in(expression: str) -> str:
+def filled_in(expression: str, queue: str = "default", interval: str = "1m") -> str:
     """An expression of a dashboard with a value for each variable."""
-    return re.sub(r"\$\w+", "default", expression.replace("$__rate_interval", "1m"))
+    return re.sub(r"\$\w+", queue, expression.replace("$__rate_interval", interval))
+
+
+def without_condition(expression: str) -> str:
+    """The figures that an alert compares, which are there whether it fires or not."""
+    compared = re.sub(r" (==|!=|>=?|<=?) ", r" \1 bool ", expression)
+    return compared.replace("absent(", "(")
 
 
 def ask(port: int, path: str, **parameters: str) -> Any:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from kube.objects.names import DEFAULT_NAMESPACE, MANAGED_BY
+from kube.objects.names import DEFAULT_NAMESPACE, KUBE_SYSTEM, MANAGED_BY
 from kube.objects.user import SERVICE_ACCOUNT
 from runtime.program import ProgramSettings
 
@@ -65,3 +65,9 @@ class Settings(ProgramSettings):
         """The values of spec.managedBy with which an AppWrapper is Muster's; "" is none."""
         taken = {"None": (), "Named": (MANAGED_BY,), "All": (MANAGED_BY, "")}
         return frozenset(taken[self.app_wrappers])
+
+    @property
+    def left_alone(self) -> frozenset[str]:
+        """The namespaces in which no AppWrapper is created: kube-system and Muster's own."""
+        home = self.wrapper_account.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
+        return frozenset((KUBE_SYSTEM, home))

@@ -93,7 +93,7 @@ class WrapWebhook:
         return patched(review.uid, patch) if patch else untouched(review.uid)
 
     async def _judge(self, review: WrapReview) -> bytes:
-        judged = judge(review, self._settings.managed_by)
+        judged = judge(review, self._settings.managed_by, self._settings.left_alone)
         if isinstance(judged, Objects):
             judged = await self._in_time(judged)
         if isinstance(judged, Deny):

@@ -170,19 +170,27 @@ def _too_long() -> Deny:
 # ---- what judges it
 
 
-def judge(review: WrapReview, taken: Collection[str]) -> Judged:
-    """Refuse what is wrong in itself, and return what only the API server can tell."""
+def judge(review: WrapReview, taken: Collection[str], left_alone: Collection[str]) -> Judged:
+    """Refuse what is wrong in itself, and return what only the API server can tell.
+
+    `left_alone` are the namespaces in which none is Muster's.
+    """
     if review.new is None:
         return ALLOW
     if review.old is None:
-        return _created(review, review.new, taken)
+        return _created(review, review.new, taken, left_alone)
     return _updated(review, review.new, review.old, taken)
 
 
-def _created(review: WrapReview, new: Seen, taken: Collection[str]) -> Judged:
+def _created(
+    review: WrapReview, new: Seen, taken: Collection[str], left_alone: Collection[str]
+) -> Judged:
     ours = new.managed_by in taken
     if new.note != (write_user(review.user) if ours else None):
         return _wrong_note("only Muster's webhook writes it")
+    if ours and review.namespace in left_alone:
+        others = " and ".join(sorted(left_alone))
+        return _wrong("metadata.namespace", review.namespace, f"all namespaces but {others}")
     return _objects(review, new, ()) if ours else ALLOW
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, Json, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from kube.objects import names
+from kube.objects.namespace import NamespaceName
 from runtime.leader_settings import LeaderSettings
 
 PREFIX = "MUSTER_WRAPPER_"
@@ -23,7 +24,7 @@ class Settings(LeaderSettings):
     kubeconfig: Path | None = None
     """Path of a kubeconfig; unset: KUBECONFIG, then the service account of the pod."""
 
-    namespace: str = names.DEFAULT_NAMESPACE
+    namespace: NamespaceName = names.DEFAULT_NAMESPACE
     """Namespace of the Lease."""
 
     apis: Json[tuple[Api, ...]] = Field(

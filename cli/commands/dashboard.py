@@ -47,12 +47,15 @@ async def _serve(reader: Reader, port: int, period: float) -> None:
     # The server takes longer to import than a command that only prints may take.
     from cli.page.feed import Feed  # noqa: PLC0415
     from cli.page.server import ADDRESS, serving  # noqa: PLC0415
+    from cli.show.output import not_taken  # noqa: PLC0415
 
     feed = Feed(lambda: _read(reader), period)
     try:
         async with serving(feed, port) as taken:
             click.echo(f"http://{ADDRESS}:{taken}/")
             await feed.run()
+    except BrokenPipeError:
+        not_taken()
     except OSError as error:
         raise Unusable(f"--port {port} cannot be used: {error.strerror}") from error
 

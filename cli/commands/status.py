@@ -58,7 +58,7 @@ def command(
     from cli.report.snapshot import GANGS, NODES, PODS, QUEUES  # noqa: PLC0415
     from cli.report.status import status_report  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
-    from cli.show.status import table  # noqa: PLC0415
+    from cli.show.status import looks, table  # noqa: PLC0415
     from cli.show.watching import watched  # noqa: PLC0415
 
     async def read(reader: Reader) -> StatusReport:
@@ -72,7 +72,7 @@ def command(
     async def work(reader: Reader) -> StatusReport:
         if watch:
             await watched(
-                lambda: read(reader), lambda found: table(found, output, time.time()), interval
+                lambda: read(reader), lambda found: looks(found, output, time.time()), interval
             )
         return await read(reader)
 

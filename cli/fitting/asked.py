@@ -1,6 +1,7 @@
 """Reads what is asked about: each object as the RayCluster, or the stand-in, of its gang."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -72,8 +73,9 @@ def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], 
     if not found:
         where = f"{places[0]}: " if places else ""
         raise Fault(f"{where}there is no object to judge; allowed: {_kinds()}")
-    _check_names(found)
-    return found, remarks
+    named = _told_apart(found)
+    _check_names(named)
+    return named, remarks
 
 
 def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:
@@ -87,6 +89,24 @@ def _kinds() -> str:
 
 def _kind(source: Source) -> str:
     return f"{source.kind}.{source.group}" if source.group else source.kind
+
+
+def _told_apart(found: Sequence[Asked]) -> list[Asked]:
+    """Number those that are to get the same generated name, as they get different ones."""
+    seen = Counter[str]()
+    told = []
+    for each in found:
+        seen[str(each)] += 1
+        again = each.name.endswith(DRAWN) and seen[str(each)] > 1
+        told.append(_numbered(each, seen[str(each)]) if again else each)
+    return told
+
+
+def _numbered(asked: Asked, number: int) -> Asked:
+    cluster, name = asked.cluster, f"{asked.name}{number}"
+    ours = cluster.metadata.name.replace(asked.name, name)
+    named = replace(cluster, metadata=replace(cluster.metadata, name=ours))
+    return dataclasses.replace(asked, name=name, cluster=named)
 
 
 def _check_names(found: Sequence[Asked]) -> None:

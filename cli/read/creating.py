@@ -58,8 +58,27 @@ class _Part:
     content: bytes = b"{}"
 
 
+class Rights:
+    """The rights of the caller, each asked for once, however many objects need it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._free = asyncio.Semaphore(_AT_ONCE)
+        self._asked: dict[Access, asyncio.Task[bool]] = {}
+
+    async def held(self, access: Access) -> bool:
+        """Say whether the caller has a right; raises CannotRead."""
+        if access not in self._asked:
+            self._asked[access] = asyncio.create_task(self._ask(access))
+        return await self._asked[access]
+
+    async def _ask(self, access: Access) -> bool:
+        async with self._free:
+            return await self._reader.may(access)
+
+
 async def read_creating(
-    reader: Reader, asked: Asked, *, takes_app_wrappers: bool | None
+    reader: Reader, rights: Rights, asked: Asked, *, takes_app_wrappers: bool | None
 ) -> Creating:
     """Find out what is against the creation; `takes_app_wrappers` is None where it is not known."""
     try:
@@ -72,7 +91,7 @@ async def read_creating(
             needed |= dict.fromkeys(to_create(served, asked.namespace, part.content))
         if asked.kind == "AppWrapper" and takes_app_wrappers is False:
             return Creating(_SWITCHED_OFF)
-        return Creating(lacking=await _lacking(reader, [*needed]))
+        return Creating(lacking=await _lacking(rights, [*needed]))
     except CannotRead as fault:
         return Creating(unread=f"{fault}: it is not judged whether {asked} can be created")
 
@@ -93,12 +112,6 @@ def _unserved(part: _Part, served: Served | None) -> str:
     return ""
 
 
-async def _lacking(reader: Reader, needed: Sequence[Access]) -> tuple[Access, ...]:
-    free = asyncio.Semaphore(_AT_ONCE)
-
-    async def may(access: Access) -> bool:
-        async with free:
-            return await reader.may(access)
-
-    answers = await asyncio.gather(*(may(each) for each in needed))
+async def _lacking(rights: Rights, needed: Sequence[Access]) -> tuple[Access, ...]:
+    answers = await asyncio.gather(*(rights.held(each) for each in needed))
     return tuple(each for each, held in zip(needed, answers, strict=True) if not held)

@@ -10,8 +10,8 @@ from cli.fitting.asked import Asked, namespaces_of
 from cli.fitting.dry_run import DryRun
 from cli.fitting.stand_ins import stand_ins
 from cli.read.coordinator_settings import read_settings
-from cli.read.creating import Creating, read_creating
-from cli.read.picture import read_picture, read_volumes
+from cli.read.creating import Creating, Rights, read_creating
+from cli.read.picture import Picture, read_picture, read_volumes
 from cli.read.reader import Reader
 from cli.report.fit import FitOfObject, FitReport, Verdict, not_created
 from coordinator.cluster.cache import ClusterCache
@@ -27,11 +27,14 @@ async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
     """Return the answers for objects that are created together; raises CannotRead."""
     settings, unset = await read_settings(reader)
     takes = None if unset else settings.app_wrappers
-    state, moment = _state(settings), _moment()
+    state, moment, rights = _state(settings), _moment(), Rights(reader)
     picture, creating = await asyncio.gather(
         read_picture(reader, state.profiles, namespaces_of(asked)),
-        asyncio.gather(*(read_creating(reader, each, takes_app_wrappers=takes) for each in asked)),
+        asyncio.gather(
+            *(read_creating(reader, rights, each, takes_app_wrappers=takes) for each in asked)
+        ),
     )
+    creating = [_in_its_namespace(*each, picture) for each in zip(asked, creating, strict=True)]
     state.handle([*picture.events, *stand_ins(asked, picture.missing)], moment)
     if state.cache.is_mounting or any(each.mounts_claims for each in asked):
         volumes = await read_volumes(reader)
@@ -41,6 +44,13 @@ async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
     unread = (unset, *picture.unread, *(each.unread for each in creating), *reader.faults)
     answers = tuple(_answers(dry_run, asked, creating))
     return FitReport(answers, tuple(each for each in dict.fromkeys(unread) if each))
+
+
+def _in_its_namespace(asked: Asked, creating: Creating, picture: Picture) -> Creating:
+    """Have nothing created in a namespace that is not there."""
+    if asked.namespace not in picture.absent:
+        return creating
+    return replace(creating, refusal=f"namespace {asked.namespace} does not exist")
 
 
 def _answers(

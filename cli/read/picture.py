@@ -1,6 +1,7 @@
 """Reads what a coordinator decides on, as the events that its watches would begin with."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -78,6 +79,8 @@ class Picture:
     missing: frozenset[str] = frozenset()
     """The kinds that may not be read, by plural name."""
     roomless: bool = False
+    absent: frozenset[str] = frozenset()
+    """The namespaces that are asked about and do not exist."""
 
     def beside(self, other: "Picture") -> "Picture":
         """Return both together."""
@@ -86,6 +89,7 @@ class Picture:
             (*self.unread, *other.unread),
             self.missing | other.missing,
             self.roomless or other.roomless,
+            self.absent | other.absent,
         )
 
 
@@ -93,9 +97,17 @@ async def read_picture(reader: Reader, profiles: Profiles, namespaces: Sequence[
     """Read all but volumes; raises CannotRead where not even the queues can be read."""
     kinds = (*_room(profiles), *_rest())
     found = await asyncio.gather(*(_read(reader, each) for each in kinds))
-    picture = _joined(found)
+    picture = _with_absent(_joined(found), namespaces)
     narrowed = [each for each in _namespaced() if each.resource.plural in picture.missing]
     return picture.beside(await _narrowed(reader, narrowed, namespaces))
+
+
+def _with_absent(picture: Picture, namespaces: Sequence[str]) -> Picture:
+    """Note which namespaces are not among those that were listed."""
+    if resources.NAMESPACES.plural in picture.missing:
+        return picture
+    seen = {e.namespace.metadata.name for e in picture.events if isinstance(e, NamespaceSeen)}
+    return dataclasses.replace(picture, absent=frozenset(namespaces) - seen)
 
 
 async def read_volumes(reader: Reader) -> Picture:
@@ -265,7 +277,9 @@ async def _read_in(reader: Reader, listed: Listed, namespace: str) -> Picture:
     try:
         if listed.resource == resources.NAMESPACES:
             found = await reader.get(listed.resource, Namespace, namespace)
-            return Picture(() if found is None else (NamespaceSeen(found),))
+            if found is None:
+                return Picture((), absent=frozenset({namespace}))
+            return Picture((NamespaceSeen(found),))
         return await _list(reader, listed, namespace)
     except CannotRead as refusal:
         return Picture((), (str(refusal),))
@@ -278,4 +292,5 @@ def _joined(pictures: Iterable[Picture]) -> Picture:
         tuple(dict.fromkeys(chain.from_iterable(each.unread for each in every))),
         frozenset().union(*(each.missing for each in every)),
         any(each.roomless for each in every),
+        frozenset().union(*(each.absent for each in every)),
     )

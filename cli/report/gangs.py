@@ -13,8 +13,10 @@ from kube.objects.gang import Gang
 from scheduling.model.amounts import PODS
 from scheduling.model.queue import DEFAULT_QUEUE
 
-WAITING = ("Gathering", "Queued", "")
+WAITING = ("Gathering", "Queued", "Preempting", "")
 """Phases of gangs that have no place; one without a phase was not looked at yet."""
+
+FAILED = "Failed"
 
 _LAST = 2**31
 
@@ -68,6 +70,11 @@ def queue_of(gang: Gang) -> str:
 def waits(gang: Gang) -> bool:
     """Say whether a gang has no place yet."""
     return gang.status.phase in WAITING and gang.status.placement is None
+
+
+def has_failed(gang: Gang) -> bool:
+    """Say whether a gang neither has a place nor gets one."""
+    return gang.status.phase == FAILED
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

@@ -40,10 +40,12 @@ class PageReport(msgspec.Struct, frozen=True, rename="camel"):
     reasons: Mapping[str, int]
     waiting: Rows
     placed: Rows
+    failed: Rows
     queues: Rows
     nodes: Rows
     pools: tuple[PoolReport, ...]
     nodes_known: bool
+    queues_known: bool
     unread: tuple[str, ...]
 
 
@@ -62,10 +64,12 @@ def page_report(
         reasons=found.reasons,
         waiting=_rows(found.waiting, text, _gang_words),
         placed=_rows(found.placed, text, _gang_words),
+        failed=_rows(found.failed, text, _gang_words),
         queues=_rows(found.queues, text, _queue_words),
         nodes=_rows(found.nodes.nodes, text, _node_words),
         pools=found.nodes.pools,
         nodes_known=found.nodes.is_known,
+        queues_known=found.queues_known,
         unread=found.unread,
     )
 

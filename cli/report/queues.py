@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from cli.endings import Absent
-from cli.report.gangs import GangReport, gang_report, in_order, queue_of, waits
+from cli.report.gangs import GangReport, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.nodes import told
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import InvalidObject, quantity, read_amounts
@@ -51,9 +51,10 @@ class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QueuesReport(msgspec.Struct, frozen=True, rename="camel"):
-    """All queues, those below others after them."""
+    """All queues, those below others after them; `is_known` is false where they are not listed."""
 
     queues: tuple[QueueReport, ...]
+    is_known: bool = True
     unread: tuple[str, ...] = ()
 
 
@@ -73,7 +74,8 @@ def queues_report(found: Snapshot) -> QueuesReport:
     may_take = _may_take(found.queues)
     reports = [_report(each, may_take) for each in found.queues]
     reports += _built_in(found)
-    return QueuesReport(tuple(_as_tree(reports)), unread=told(found.unread))
+    known = not found.lacks(QUEUES)
+    return QueuesReport(tuple(_as_tree(reports)), known, unread=told(found.unread))
 
 
 def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
@@ -84,7 +86,7 @@ def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
     mine = [each for each in found.gangs if queue_of(each) == name]
     waiting = in_order(each for each in mine if waits(each))
     holding = [gang_report(each) for each in mine if each.status.placement is not None]
-    failed = [gang_report(each) for each in mine if each.status.phase == "Failed"]
+    failed = [gang_report(each) for each in mine if has_failed(each)]
     object_of = {each.metadata.name: each for each in found.queues}
     return OneQueueReport(
         queue=reports.get(name, _empty_default()),

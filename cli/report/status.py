@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from cli.report.gangs import GangReport, gang_report, in_order, waits
+from cli.report.gangs import GangReport, gang_report, has_failed, in_order, waits
 from cli.report.nodes import NodesReport, nodes_report, told
 from cli.report.queues import QueueReport, queues_report
-from cli.report.snapshot import Snapshot
+from cli.report.snapshot import QUEUES, Snapshot
+from kube.objects.gang import Gang
 
 
 class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
-    """`reasons` counts the gangs that wait; `waiting` has them queue by queue, in their order."""
+    """`reasons` counts the gangs that wait; `waiting` has them queue by queue, in their order.
+
+    Each gang is in one of `waiting`, `placed` and `failed`. `queues_known` is false where
+    GangQueues could not be listed: `queues` has then what gangs say of them.
+    """
 
     namespace: str
     gangs: int
@@ -22,8 +27,10 @@ class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
     reasons: Mapping[str, int]
     waiting: tuple[GangReport, ...]
     placed: tuple[GangReport, ...]
+    failed: tuple[GangReport, ...]
     queues: tuple[QueueReport, ...]
     nodes: NodesReport
+    queues_known: bool = True
     unread: tuple[str, ...] = ()
 
 
@@ -32,15 +39,22 @@ def status_report(found: Snapshot, namespace: str = "") -> StatusReport:
     mine = [each for each in found.gangs if namespace in ("", each.metadata.namespace)]
     phases = Counter(each.status.phase or "Gathering" for each in mine)
     waiting = in_order(each for each in mine if waits(each))
-    placed = [each for each in mine if not waits(each)]
+    failed = [each for each in mine if has_failed(each)]
+    placed = [each for each in mine if not waits(each) and not has_failed(each)]
     return StatusReport(
         namespace=namespace or found.namespace,
         gangs=len(mine),
         phases=dict(phases.most_common()),
         reasons=dict(Counter(each.status.reason for each in waiting).most_common()),
         waiting=tuple(gang_report(each) for each in waiting),
-        placed=tuple(sorted(map(gang_report, placed), key=lambda each: each.created, reverse=True)),
+        placed=_newest_first(placed),
+        failed=_newest_first(failed),
         queues=queues_report(found).queues,
         nodes=msgspec.structs.replace(nodes_report(found), unread=()),
+        queues_known=not found.lacks(QUEUES),
         unread=told(found.unread),
     )
+
+
+def _newest_first(gangs: Iterable[Gang]) -> tuple[GangReport, ...]:
+    return tuple(sorted(map(gang_report, gangs), key=lambda each: each.created, reverse=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.console import Console
 
 from cli.report.nodes import NodeReport, NodesReport
-from cli.show.parts import left_out, pools
+from cli.show.parts import left_out, most, pools
 from cli.show.table import Cell, number, rows
 from cli.show.words import bar
 
@@ -25,7 +25,7 @@ def table(found: NodesReport, output: str, resource: str = "") -> Callable[[Cons
             shown = nodes if output == "wide" else nodes[:MOST]
             heads = ("NODE", "POOL", "RESOURCE", "", "USED", "RESERVED", "FREE", "OF", "OFF")
             rows(console, heads, [_node(each) for each in shown])
-            left_out(console, len(nodes) - len(shown))
+            left_out(console, len(nodes) - len(shown), most(output).hint)
 
     return printed
 

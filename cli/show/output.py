@@ -22,9 +22,14 @@ class _Screen(Console):
     """Ends the program where its output is not taken."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Leave nothing to be written at the end, which would fail again."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(NOT_TAKEN)
+        """End without a word."""
+        not_taken()
+
+
+def not_taken() -> NoReturn:
+    """End the program, with nothing left to be written at the end, which would fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(NOT_TAKEN)
 
 
 def console() -> Console:
@@ -54,7 +59,7 @@ def show(report: msgspec.Struct, output: str, table: Callable[[Console], None]) 
             case _:
                 table(screen)
     except BrokenPipeError:
-        screen.on_broken_pipe()
+        not_taken()
 
 
 def note(unread: Iterable[str]) -> None:

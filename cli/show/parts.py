@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -18,16 +19,34 @@ _UNKNOWN = (
     "muster queue NAME says how many pods still fit"
 )
 
+QUEUES_UNKNOWN = "not known: gangqueues cannot be listed, and no gang that may be listed names one"
+
 MOST = 20
 """Rows of a list on a screen; `-o wide` has all of them."""
 
 
-def gangs(console: Console, found: Sequence[GangReport], output: str, now: float) -> None:
-    """Print waiting gangs in their order, with the reason of each."""
-    shown = found if output == "wide" else found[:MOST]
+class Most(NamedTuple):
+    """How many gangs and queues are shown; None where all are. `hint` says how to see the rest."""
+
+    gangs: int | None
+    queues: int | None
+    hint: str = ""
+
+
+def most(output: str) -> Most:
+    """Return how much a form shows."""
+    return Most(None, None) if output == "wide" else Most(MOST, MOST, " (-o wide shows all)")
+
+
+def gangs(
+    console: Console, found: Sequence[GangReport], output: str, now: float, limits: Most
+) -> None:
+    """Print gangs in their order, with the reason of each."""
+    shown = found[: limits.gangs]
     heads = ("POS", "GANG", "QUEUE", "PHASE", "READY", "AGE", "REASON", "MESSAGE")
-    rows(console, heads, [_gang(each, output, now) for each in shown])
-    left_out(console, len(found) - len(shown))
+    if shown:
+        rows(console, heads, [_gang(each, output, now) for each in shown])
+    left_out(console, len(found) - len(shown), limits.hint)
 
 
 def _gang(gang: GangReport, output: str, now: float) -> list[Cell | str]:
@@ -43,18 +62,19 @@ def _gang(gang: GangReport, output: str, now: float) -> list[Cell | str]:
     ]
 
 
-def left_out(console: Console, count: int) -> None:
-    """Say how many rows are not shown."""
+def left_out(console: Console, count: int, hint: str) -> None:
+    """Say how many rows are not shown, and how to see them."""
     if count > 0:
-        line(console, f"and {count} more (-o wide shows all)", "dim")
+        line(console, f"and {count} more{hint}", "dim")
 
 
 def queues(
-    console: Console, found: Sequence[QueueReport], output: str, sizes: Sequence[str] = ()
+    console: Console, found: Sequence[QueueReport], limits: Most, sizes: Sequence[str] = ()
 ) -> None:
     """Print queues as a tree, each with its resources, and how many pods of some sizes fit."""
     cells: list[list[Cell | str]] = []
-    for queue in found if output == "wide" else found[:MOST]:
+    shown_queues = found[: limits.queues]
+    for queue in shown_queues:
         name = "  " * queue.depth + queue.name
         first: list[Cell | str] = [name, number(queue.pending), number(queue.admitted)]
         state = Cell("yes", "green") if queue.active else Cell("no", "red")
@@ -75,8 +95,9 @@ def queues(
         "BORROWED",
         "MAY TAKE",
     )
-    rows(console, (*heads, "ACTIVE", *(f"FIT {size}" for size in sizes)), cells)
-    left_out(console, 0 if output == "wide" else len(found) - MOST)
+    if shown_queues:
+        rows(console, (*heads, "ACTIVE", *(f"FIT {size}" for size in sizes)), cells)
+    left_out(console, len(found) - len(shown_queues), limits.hint)
     for queue in found:
         if not queue.active:
             line(console, f"{queue.name}: {queue.fault}", "red")

@@ -24,9 +24,11 @@ def table(
 
     def printed(console: Console) -> None:
         if found.queues:
-            parts.queues(console, found.queues, output, _sizes(found.queues))
-        else:
+            parts.queues(console, found.queues, parts.most(output), _sizes(found.queues))
+        elif found.is_known:
             line(console, "no GangQueue: all gangs are in the built-in queue default")
+        else:
+            line(console, parts.QUEUES_UNKNOWN, "yellow")
 
     return printed
 
@@ -40,14 +42,14 @@ def _sizes(found: Iterable[QueueReport]) -> list[str]:
 
 def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], None]:
     def printed(console: Console) -> None:
-        queue = msgspec.structs.replace(found.queue, depth=0)
-        parts.queues(console, [queue], output, _sizes([queue]))
+        limits, queue = parts.most(output), msgspec.structs.replace(found.queue, depth=0)
+        parts.queues(console, [queue], limits, _sizes([queue]))
         if found.rules:
             line(console, ", ".join(f"{name} {value}" for name, value in found.rules.items()))
         console.print()
         title(console, f"{len(found.waiting)} waiting")
         if found.waiting:
-            parts.gangs(console, found.waiting, output, now)
+            parts.gangs(console, found.waiting, output, now, limits)
         console.print()
         title(console, f"{len(found.holding)} holding room")
         if found.holding:
@@ -55,7 +57,7 @@ def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], 
         if found.failed:
             console.print()
             title(console, f"{len(found.failed)} failed")
-            parts.gangs(console, found.failed, output, now)
+            parts.gangs(console, found.failed, output, now, limits)
 
     return printed
 
@@ -67,7 +69,7 @@ def _holding(console: Console, found: OneQueueReport, output: str, now: float) -
         for each, held in ((each, _held(each.holds)) for each in shown)
     ]
     rows(console, ("GANG", "PHASE", "READY", "AGE", "HOLDS"), cells)
-    parts.left_out(console, len(found.holding) - len(shown))
+    parts.left_out(console, len(found.holding) - len(shown), parts.most(output).hint)
 
 
 def _held(holds: Mapping[str, str]) -> str:

@@ -25,11 +25,15 @@ _BELOW = "      "
 
 
 class Cell(NamedTuple):
-    """A text with its style; numbers stand to the right."""
+    """A text with its style; numbers stand to the right.
+
+    One that is `whole` goes on in lines below where a terminal is too narrow; others are cut.
+    """
 
     text: str
     style: str = ""
     right: bool = False
+    whole: bool = False
 
 
 def number(amount: object, style: str = "") -> Cell:
@@ -57,14 +61,31 @@ def rows(
     if console.is_terminal:
         kept = _kept(heads, widths, aligned, console.width - indent)
     named = [at for at, each in enumerate(heads) if each and at not in kept]
-    lines = [_line(head, widths, aligned, indent, kept)]
+    start = indent + sum(widths[at] + GAP for at in kept[:-1])
+    lines = [*_within(console, _line(head, widths, aligned, indent, kept), start, head)]
     for row in body:
-        lines.append(_line(row, widths, aligned, indent, kept))
-        lines += _below(heads, [(at, row[at]) for at in named], indent, console.width)
-    if console.is_terminal:
-        for line in lines:
-            line.truncate(console.width, overflow="ellipsis")
+        lines += _within(console, _line(row, widths, aligned, indent, kept), start, row)
+        for line in _below(heads, [(at, row[at]) for at in named], indent, console.width):
+            lines += _within(console, line, indent + len(_BELOW), row)
     console.print(Text("\n").join(lines), soft_wrap=True)
+
+
+def _within(console: Console, line: Text, start: int, row: Sequence[Cell]) -> list[Text]:
+    """Keep a line within a terminal: it is cut, or with a whole cell goes on below, at `start`."""
+    if not console.is_terminal or line.cell_len <= console.width:
+        return [line]
+    if not any(each.whole for each in row):
+        line.truncate(console.width, overflow="ellipsis")
+        return [line]
+    margin = start if console.width - start >= LEAST else len(_BELOW)
+    first, rest = line.divide([_offset(line.plain, margin)])
+    wrapped = rest.wrap(console, console.width - margin)
+    return [first.append_text(wrapped[0]), *(Text(" " * margin) + each for each in wrapped[1:])]
+
+
+def _offset(text: str, column: int) -> int:
+    """Return how many characters stand before a column; some are two columns wide."""
+    return next(at for at in range(len(text) + 1) if cell_len(text[:at]) >= column)
 
 
 def _kept(
@@ -144,6 +165,8 @@ def line(console: Console, text: str, style: str = "") -> None:
     console.print(Text(printable(text), style=style), soft_wrap=True)
 
 
-def cut(text: str, output: str) -> str:
+def cut(text: str, output: str) -> Cell:
     """Cut a message to what a row has room for; `-o wide` has all of it."""
-    return text if output == "wide" or len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    if output == "wide":
+        return Cell(text, whole=True)
+    return Cell(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")

@@ -69,7 +69,7 @@ def _pod_sets(console: Console, found: WhyReport, output: str) -> None:
 def _pod_set(each: PodSetReport, output: str) -> list[Cell | str]:
     counts = (each.count, each.minimum, each.gated, each.released, each.bound, each.ready)
     said = f"{each.reason}: {each.message}" if each.message else each.reason
-    return [each.name, *map(number, counts), number(each.kept), cut(said, output) or "-"]
+    return [each.name, *map(number, counts), number(each.kept), cut(said or "-", output)]
 
 
 def _short(console: Console, pod_set: PodSetReport, short: ShortReport) -> None:

@@ -25,11 +25,12 @@ _TOKEN = {*string.ascii_letters, *string.digits, *"!#$&'*+-.^_`|~"}
 
 
 def chosen_context(path: str, context: str | None) -> str | None:
-    """Name the context: the one asked for, else the current one of the first file that says one."""
-    return context or next(
-        (each for whole in _files(path) if isinstance(each := whole.get("current-context"), str)),
-        None,
-    )
+    """Name the context: the one asked for, else the current one of the first file that says one.
+
+    Empty, as `kubectl config unset` leaves it, says none.
+    """
+    said = (whole.get("current-context") for whole in _files(path))
+    return context or next((each for each in said if isinstance(each, str) and each), None)
 
 
 def chosen_user(path: str, context: str | None) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from ipaddress import ip_address
@@ -13,8 +14,15 @@ from certs.chain import Pair, ServerNames, belong_together, serves, signed_by
 
 
 def _issue(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "certs", "issue", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return _run("issue", *arguments, environment={})
+
+
+def _run(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "certs", *arguments]
+    more = {**os.environ, **environment}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env=more
+    )
 
 
 def test_issue_writes_a_chain_and_prints_no_secret(tmp_path: Path) -> None:
@@ -52,3 +60,32 @@ def test_a_directory_that_cannot_be_made_is_said_without_a_trace(tmp_path: Path)
     done = _issue("--dir", str(tmp_path / "file" / "pki"), "--dns", "localhost")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
+
+
+UNKNOWN = "there is no such setting"
+ALLOWED = "the name of a namespace: 1 to 63 of a-z, 0-9 and -, the first and the last no -"
+
+
+@pytest.mark.parametrize("command", ["bootstrap", "secret", "issue"])
+def test_variables_that_cannot_be_used_are_named_before_anything_is_asked(command: str) -> None:
+    wrong = {"MUSTER_CERTS_NAMESPACE": "a/b", "MUSTER_CERTS_NAMESPCE": "gangs"}
+    done = _run(command, environment={**wrong, "KUBECONFIG": "/nowhere"})
+    assert done.stderr.splitlines() == [
+        f"MUSTER_CERTS_NAMESPACE: 'a/b': not valid; allowed: {ALLOWED}",
+        f"MUSTER_CERTS_NAMESPCE: 'gangs': {UNKNOWN}; the nearest is MUSTER_CERTS_NAMESPACE",
+    ]
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_an_empty_namespace_is_not_the_default() -> None:
+    done = _run("bootstrap", environment={"MUSTER_CERTS_NAMESPACE": ""})
+    assert done.stderr.startswith("MUSTER_CERTS_NAMESPACE: '': not valid; ")
+
+
+def test_what_kubernetes_puts_beside_a_service_does_no_harm() -> None:
+    beside = {"MUSTER_CERTS_SERVICE_HOST": "10.96.0.12", "MUSTER_CERTS_PORT": "tcp://10.96.0.12:1"}
+    done = _run("bootstrap", "--namespace", "Bad_NS", environment=beside)
+    assert done.stderr.splitlines()[-1] == (
+        f"Error: Invalid value for '--namespace': 'Bad_NS': not valid; allowed: {ALLOWED}"
+    )
+    assert done.returncode == 2

@@ -238,6 +238,33 @@ def test_another_address_of_the_server_gets_a_certificate() -> None:
     assert (plan.step, "not for" in plan.why) == (Step.RENEW, True)
 
 
+def test_another_address_while_a_successor_waits_is_a_fault_that_an_operator_can_end() -> None:
+    """The authority of what is served has no key: another certificate would be of the next one."""
+    world = installed()
+    world.until(START + CA_LIFETIME - OVERLAP + DAY)
+    before = world.held
+    assert before is not None
+    other = replace(WANTED, names=ServerNames(("muster-extender",), (ip_address("10.0.0.9"),)))
+    plan = standing.next_step(before, other, world.now)
+    assert plan.step is Step.BLOCKED
+    assert "tls.crt is not for muster-extender, 10.0.0.9, " in plan.why
+    assert "signs no more until 2035-12-29" in plan.why
+    assert plan.until is not None
+    assert standing.next_step(before, WANTED, world.now).step is Step.WAIT
+    due = restart_by(before)
+    assert due is not None
+    assert standing.next_step(before, other, due).step is Step.RENEW
+
+    world.start_scheduler()
+    emptied = replace(before, served=None)
+    assert standing.next_step(emptied, other, world.now).step is Step.REPLACE
+    world.held = stored(standing.changed(Step.REPLACE, emptied, other, world.now))
+    assert world.held.served is not None
+    assert serves(world.held.served.certificate, other.names)
+    assert standing.next_step(world.held, other, world.now).step is Step.WAIT
+    world.expect_service()
+
+
 def test_a_secret_that_others_made_is_left_alone() -> None:
     held = installed().held
     assert held is not None

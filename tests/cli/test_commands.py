@@ -161,6 +161,16 @@ def test_a_tenant_of_one_namespace_is_shown_its_gangs() -> None:
     assert run(FakeReader(lists, refusals), "why", "train").exit_code == endings.FINE
 
 
+@pytest.mark.parametrize("command", ["status", "queue"])
+def test_queues_that_may_not_be_listed_are_not_said_to_be_absent(command: str) -> None:
+    for gangs in ((), cluster()["gangs"]):
+        done = run(FakeReader({**cluster(), "gangs": gangs}, {("gangqueues", ""): NO}), command)
+        assert "built-in" not in done.stdout
+        assert ("gangqueues cannot be listed" in done.stdout) is (not gangs)
+        assert f"Note: {NO}" in done.stderr
+    assert "built-in" in run(FakeReader({}), command).stdout
+
+
 def test_a_caller_who_may_list_no_gangs_at_all_is_told_which() -> None:
     done = run(FakeReader(cluster(), {("gangs", ""): NO, ("gangs", "team"): NO}), "queue")
     assert (done.exit_code, done.stderr) == (endings.NOT_READ, f"Error: {NO}\n")
@@ -281,10 +291,39 @@ def test_a_watch_looks_again_also_after_a_fault_until_it_is_interrupted() -> Non
     assert done.stdout.count("the API server cannot be reached") == 1
 
 
+def test_a_watch_says_at_each_look_what_could_not_be_read() -> None:
+    refusals = {("nodes", ""): NO, ("gangqueues", ""): NotAllowed("no queues")}
+    done = run(Interrupted(cluster(), refusals), "status", "--watch", "--interval", "0.5")
+    assert (done.stdout.count(f"Note: {NO}\n"), done.stdout.count("Note: no queues\n")) == (2, 2)
+
+
 def test_a_watch_that_cannot_begin_ends() -> None:
     refusals = {("gangs", ""): CannotRead("the API server cannot be reached")}
     done = run(FakeReader(cluster(), refusals), "status", "--watch")
     assert (done.exit_code, done.stdout) == (endings.NOT_READ, "")
+
+
+def test_a_page_whose_address_is_not_taken_ends_without_a_word(tmp_path: Path) -> None:
+    """As in `muster dashboard | true`."""
+    config = tmp_path / "config"
+    config.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+                "users": [{"name": "u", "user": {}}],
+                "current-context": "c",
+            }
+        )
+    )
+    command = [sys.executable, "-m", "cli", "dashboard", "--port", "0", "--kubeconfig", str(config)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == endings.NOT_TAKEN
 
 
 @pytest.mark.parametrize("output", ["table", "json", "yaml"])

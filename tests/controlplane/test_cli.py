@@ -204,10 +204,8 @@ def test_rights_decide_what_is_shown_and_a_line_says_what_is_not(busy: Plot) -> 
         assert done.stderr.count("\n") == 1
 
     tenant = account(plot, "tenant")
-    define(plot, "base/view-rbac.yaml")
-    # What `view` is made of: this control plane has nothing that adds roles up.
-    for role in ("muster-view", "system:aggregate-to-view"):
-        bind(plot, "tenant", role)
+    define(plot, "base/view-rbac.yaml")  # kube-controller-manager adds it to `view`
+    bind(plot, "tenant", "view")
     plot.wait(lambda: run(tenant, "why", "room").exit_code == FINE, "the role to take effect")
     done = run(tenant, "why", "room")
     assert "InsufficientResources" in done.stdout

@@ -13,6 +13,7 @@ from extender.settings import Settings as ExtenderSettings
 from kube.api.reviewed import NAME
 from kube.objects import names
 from tests.manifests.test_manifests import BASE, MANIFESTS, Json, Rights, documents
+from tests.rights_plugin import manifest_objects
 from webhook.cache import WRAPPERS
 from webhook.settings import Settings
 
@@ -191,7 +192,8 @@ def granted(program: str) -> Rights:
     }
     found: Rights = {}
     for binding in of_kind("ClusterRoleBinding", "RoleBinding"):
-        if account in binding["subjects"]:
+        of_what_is_wrapped = binding["roleRef"]["name"] == "muster-wrapped-workloads"
+        if account in binding["subjects"] and not of_what_is_wrapped:
             role = one(binding["roleRef"]["kind"], binding["roleRef"]["name"])
             for rule in rules(role):
                 for group in rule["apiGroups"]:
@@ -205,26 +207,28 @@ def test_a_program_may_do_what_it_does_and_nothing_else(program: str) -> None:
     assert granted(program) == USED[program]
 
 
-def aggregated() -> list[Json]:
+def test_only_muster_wrapper_creates_what_is_wrapped() -> None:
+    bindings = of_kind("ClusterRoleBinding")
+    for name in ("muster-wrapped-objects", "muster-wrapped-workloads"):
+        (binding,) = (each for each in bindings if each["roleRef"]["name"] == name)
+        assert [each["name"] for each in binding["subjects"]] == ["muster-wrapper"]
+    for rule in rules(one("ClusterRole", "muster-wrapped-workloads")):
+        assert rule["verbs"] == ["create", "get", "delete"]
+        assert "secrets" not in rule["resources"]
+
+
+def test_no_role_of_muster_is_aggregated_into_another_one_of_it() -> None:
+    """Deleted together, kube-controller-manager may make the aggregate again: decision 0053."""
+    label = {names.WRAPPED_OBJECTS: "true"}
     (rule,) = one("ClusterRole", "muster-wrapped-objects")["aggregationRule"][
         "clusterRoleSelectors"
     ]
-    wanted = rule["matchLabels"].items()
-    return [r for r in of_kind("ClusterRole") if wanted <= r["metadata"].get("labels", {}).items()]
-
-
-def test_only_muster_wrapper_creates_what_is_wrapped() -> None:
-    assert {role["metadata"]["name"] for role in aggregated()} == {"muster-wrapped-workloads"}
-    for role in aggregated():
-        for rule in rules(role):
-            assert rule["verbs"] == ["create", "get", "delete"]
-            assert "secrets" not in rule["resources"]
-    (binding,) = (
-        each
-        for each in of_kind("ClusterRoleBinding")
-        if each["roleRef"]["name"] == "muster-wrapped-objects"
-    )
-    assert [each["name"] for each in binding["subjects"]] == ["muster-wrapper"]
+    assert rule == {"matchLabels": label}
+    everything = [*manifest_objects()]
+    assert any("aggregationRule" in each for each in everything)
+    for each in everything:
+        labels = each["metadata"].get("labels", {}) if each["kind"] == "ClusterRole" else {}
+        assert not label.items() <= labels.items(), each["metadata"]["name"]
 
 
 def test_what_grants_rights_can_never_be_wrapped_unasked() -> None:

@@ -40,6 +40,7 @@ def built(folder: Path, world: World) -> dict[Key, Json]:
         "resources": [f"{manifests}/base"],
         "components": [f"{manifests}/{each}" for each in components(world)],
         "transformers": [f"{manifests}/own-namespace"],
+        "images": [{"name": "muster", "newTag": "dev"}],
     }
     (folder / "kustomization.yaml").write_text(json.dumps(overlay))
     command = [str(kubectl), "kustomize", str(folder)]

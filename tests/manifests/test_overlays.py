@@ -42,7 +42,9 @@ def test_an_overlay_is_the_base_and_components(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(OVERLAYS))
 def test_the_documentation_has_a_row_for_each(name: str) -> None:
-    assert f"\n| `{name}` | " in INSTALL
+    (row,) = re.findall(rf"^\| `{name}` \|(.*)\|$", INSTALL, re.MULTILINE)
+    assert [cell for cell in row.split("|") if not cell.strip()] == []
+    assert row.count("|") == 2
 
 
 def test_the_documentation_orders_all_components() -> None:

@@ -131,3 +131,21 @@ def test_every_reason_is_in_the_table_of_reasons() -> None:
     section = text.partition("\n## Reasons\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", section, flags=re.MULTILINE)
     assert sorted(reason for reason, _, _ in rows) == sorted(each.value for each in Reason)
+
+
+def test_what_an_operator_is_told_of_memory_is_what_was_measured() -> None:
+    """docs/install.md has what `programs` found, for each program at rest and at 5,000 nodes."""
+    measured = (ROOT / "docs" / "benchmarks.md").read_text()
+    install = (ROOT / "docs" / "install.md").read_text()
+    rows = re.findall(
+        r"^\| (\w+) \| [\d.]+ s, [\d.]+ s \| (\d+ MB) \|.*\| (\d+ MB) \|$", measured, re.MULTILINE
+    )
+    said = re.findall(
+        r"^\| (\w+) \| \d+m, \d+Mi \| \S+ \| (\d+ MB) \| (\d+ MB) with 5,000 nodes",
+        install,
+        re.MULTILINE,
+    )
+    assert sorted(said) == sorted(rows)
+    assert len(rows) == 5
+    (image,) = re.findall(r"packages of the image being (\d+ MB)", measured)
+    assert f"The image adds {image} to its base" in (ROOT / "docs" / "compatibility.md").read_text()

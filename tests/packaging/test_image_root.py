@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 SERVERS = ["webhook", "coordinator", "extender", "wrapper"]
 MOST_MEGABYTES = 300.0
-"""What a node has to load beside the base: 267 MB, 80 of it bytecode, and some room."""
+"""What a node has to load beside the base: 264 MB, 80 of it bytecode, and some room."""
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,13 @@ def test_a_missing_python_is_told_apart(tmp_path: Path) -> None:
     assert "there is no 'no-such-python' on PATH" in done.stderr
 
 
+@needs_make
+def test_an_image_is_called_in_lower_case() -> None:
+    """As registries have it, whatever the owner of the repository is called."""
+    done = make("--dry-run", "push", "REGISTRY=ghcr.io/Some-Org/Muster", "TAG=v1.2.3-RC1")
+    assert done.stdout.splitlines()[-1] == "docker push ghcr.io/some-org/muster:1.2.3-RC1"
+
+
 def test_make_test_tries_half_of_the_examples_and_the_same_each_time() -> None:
     """Soundness rests on their number: only test-unit tries fewer, and test-long all, new ones."""
     used = dict(
@@ -77,6 +84,14 @@ def test_make_test_tries_half_of_the_examples_and_the_same_each_time() -> None:
     repeatable, quick, whole = (settings.get_profile(name) for name in names)
     assert (repeatable.max_examples, repeatable.derandomize) == (50, True)
     assert (quick.max_examples, whole.max_examples) == (25, 100)
+
+
+def test_make_test_long_says_what_it_skips_and_why() -> None:
+    """As the page's tests without a Chromium."""
+    target = (ROOT / "Makefile").read_text().partition("\ntest-long:")[2].partition("\n\n")[0]
+    runs = [line for line in target.splitlines() if "-m pytest" in line]
+    assert len(runs) == 2
+    assert all("-m pytest -rs " in line for line in runs)
 
 
 def test_ci_runs_the_command_of_the_readme() -> None:

@@ -70,6 +70,29 @@ def test_a_variable_that_is_spelled_wrong_is_named(
         load_settings(kind, prefix)
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (CoordinatorSettings, "NAMESPACE"),
+        (WrapperSettings, "NAMESPACE"),
+        (ExtenderSettings, "WAKE_NAMESPACE"),
+    ],
+)
+@pytest.mark.parametrize("value", ["Bad_NS", "a/b", "", "-a", "a" * 64, "a\n"])
+def test_a_namespace_that_cannot_be_is_named(
+    kind: Any, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = kind.model_config["env_prefix"]
+    monkeypatch.setenv(prefix + name, "a" * 63)
+    load_settings(kind, prefix)
+    monkeypatch.setenv(prefix + name, value)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(kind, prefix)
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith(f"{prefix}{name}: {value!r}: ")
+    assert "allowed: the name of a namespace: 1 to 63 of a-z, 0-9 and -" in line
+
+
 @every_program
 def test_what_kubernetes_puts_beside_services_is_no_setting(
     kind: Any, monkeypatch: pytest.MonkeyPatch

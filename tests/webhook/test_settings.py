@@ -66,3 +66,11 @@ def test_which_appwrappers_are_musters(
     assert load_settings(Settings, PREFIX).app_wrappers == "None"
     monkeypatch.setenv("MUSTER_WEBHOOK_APP_WRAPPERS", value)
     assert load_settings(Settings, PREFIX).managed_by == taken
+
+
+def test_where_no_appwrapper_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings(Settings, PREFIX).left_alone == {"kube-system", "muster-system"}
+    monkeypatch.setenv(
+        "MUSTER_WEBHOOK_WRAPPER_ACCOUNT", "system:serviceaccount:gangs:muster-wrapper"
+    )
+    assert load_settings(Settings, PREFIX).left_alone == {"kube-system", "gangs"}

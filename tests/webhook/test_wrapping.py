@@ -27,6 +27,7 @@ from webhook.wrapping import ACTIVE, Judged, Objects, WrapReview, judge, note, r
 
 ALL = frozenset((names.MANAGED_BY, ""))
 NAMED = frozenset((names.MANAGED_BY,))
+LEFT_ALONE = frozenset(("kube-system", "gangs"))
 PATH = "/metadata/annotations/muster.dev~1created-by"
 FORGED = '{"username":"system:admin","groups":["system:masters"]}'
 OTHER = {"managedBy": "example.com/other"}
@@ -43,7 +44,7 @@ def noted(review: Json, taken: frozenset[str] = ALL) -> object:
 
 
 def judged(review: Json, taken: frozenset[str] = ALL) -> Judged:
-    return judge(read(review), taken)
+    return judge(read(review), taken, LEFT_ALONE)
 
 
 def refused(review: Json, taken: frozenset[str] = ALL) -> str:
@@ -130,6 +131,19 @@ def test_all_that_is_created_is_judged_for_its_creator() -> None:
     assert (found.user.username, found.namespace) == ("joe", "demo")
     mcad = judged(review_of(of_mcad(config_map(), deployment(), note=JOES_NOTE)))
     assert kinds(mcad) == ["ConfigMap", "Deployment"]
+
+
+@pytest.mark.parametrize("namespace", sorted(LEFT_ALONE))
+def test_where_nothing_is_musters_none_is_created(namespace: str) -> None:
+    asked: Json = {"namespace": namespace}
+    assert refused(review_of(wrapper(config_map(), note=JOES_NOTE), **asked)) == (
+        f'metadata.namespace: "{namespace}" is not valid; '
+        "allowed: all namespaces but gangs and kube-system"
+    )
+    theirs = wrapper(config_map(), **OTHER)
+    assert judged(review_of(theirs, **asked)) is ALLOW
+    before = wrapper(note=JOES_NOTE)
+    assert kinds(judged(review_of(wrapper(config_map(), note=JOES_NOTE), before, **asked)))
 
 
 def test_all_faults_are_said_at_once() -> None:
@@ -234,7 +248,7 @@ def test_deep_nesting_is_refused_and_never_an_error(depth: int) -> None:
     deep = orjson.dumps(review_of(wrapper({**config_map(), "deep": "?"}, note=JOES_NOTE)))
     body = deep.replace(b'"?"', b"[" * depth + b"]" * depth)
     found = read_wrap_review(body)
-    answer = found if isinstance(found, BadReview) else judge(found, ALL)
+    answer = found if isinstance(found, BadReview) else judge(found, ALL, LEFT_ALONE)
     assert isinstance(answer, Objects if depth < 200 else Deny | BadReview)
 
 
@@ -259,4 +273,6 @@ def test_whatever_is_wrapped_is_answered(items: object, template: object) -> Non
     ):
         new = wrapper(note=JOES_NOTE) | {"spec": spec}
         found = read_wrap_review(json.dumps(review_of(new)).encode())
-        assert isinstance(found, BadReview) or isinstance(judge(found, ALL), Deny | Objects)
+        assert isinstance(found, BadReview) or isinstance(
+            judge(found, ALL, LEFT_ALONE), Deny | Objects
+        )

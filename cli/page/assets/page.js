@@ -78,7 +78,20 @@ function age(created) {
   return seconds < 172800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86400)}d`;
 }
 
-const holdings = (found) => Object.entries(found).map(([name, amount]) => `${amount} ${name}`).join(", ");
+const UNITS = [["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 2 ** 10]];
+const inBytes = (resource) => /^(memory|ephemeral-storage|hugepages-.*)$/.test(resource);
+
+// Writes a quantity in usual units, as the commands do: 997000m is 997.
+function amount(resource, text) {
+  const [, digits, milli] = /^(\d+)(m?)$/.exec(text) ?? [];
+  if (digits === undefined) return text ?? "–";
+  const number = Number(digits);
+  if (milli) return number % 1000 ? text : String(number / 1000);
+  const [unit, size] = UNITS.find(([, least]) => inBytes(resource) && number >= least) ?? ["", 1];
+  return `${Math.ceil((10 * number) / size) / 10}${unit}`;
+}
+
+const holdings = (found) => Object.entries(found).map(([name, held]) => `${amount(name, held)} ${name}`).join(", ");
 
 const WAITING = [
   ["Gang", (gang) => `${gang.namespace}/${gang.name}`],
@@ -90,6 +103,8 @@ const WAITING = [
   ["Message", (gang) => gang.message, "text"],
 ];
 
+const FAILED = WAITING.filter(([title]) => title !== "Position");
+
 const PLACED = [
   ["Gang", (gang) => `${gang.namespace}/${gang.name}`],
   ["Queue", (gang) => gang.queue],
@@ -100,9 +115,12 @@ const PLACED = [
   ["Message", (gang) => gang.message, "text"],
 ];
 
+// One line for each resource that is limited or used, the same ones in each column.
 function amounts(queue, value) {
   const made = element("div");
-  for (const each of queue.resources) made.append(element("div", value(each)));
+  const limited = queue.resources.filter((each) => each.used !== null);
+  for (const each of limited) made.append(element("div", value(each)));
+  if (!limited.length) made.append(element("div", "–"));
   return made;
 }
 
@@ -119,10 +137,10 @@ const QUEUES = [
   ["Waiting", (queue) => queue.pending, "number"],
   ["Admitted", (queue) => queue.admitted, "number"],
   ["Resource", (queue) => amounts(queue, (each) => each.resource)],
-  ["Used", (queue) => amounts(queue, (each) => each.used), "number"],
-  ["Quota", (queue) => amounts(queue, (each) => each.quota ?? "unlimited"), "number"],
-  ["Borrowed", (queue) => amounts(queue, (each) => each.borrowed ?? "0"), "number"],
-  ["May take", (queue) => amounts(queue, (each) => each.mayTake ?? "not known"), "number"],
+  ["Used", (queue) => amounts(queue, (each) => amount(each.resource, each.used)), "number"],
+  ["Quota", (queue) => amounts(queue, (each) => amount(each.resource, each.quota)), "number"],
+  ["Borrowed", (queue) => amounts(queue, (each) => amount(each.resource, each.borrowed)), "number"],
+  ["May take", (queue) => amounts(queue, (each) => amount(each.resource, each.mayTake)), "number"],
 ];
 
 const POOLS = [
@@ -145,7 +163,7 @@ const NODES = [
   ["In use", (node) => bar(node.used, node.reserved, node.allocatable)],
   ["Used", (node) => node.used, "number"],
   ["Reserved", (node) => node.reserved, "number"],
-  ["Free", (node) => node.free, "number"],
+  ["Free", (node) => node.off ? "" : node.free, "number"],
   ["", (node) => node.off],
 ];
 
@@ -156,7 +174,8 @@ function draw(found) {
   counts("reasons", found.reasons);
   table("waiting", WAITING, found.waiting.items, found.waiting.count, "no gang waits");
   table("placed", PLACED, found.placed.items, found.placed.count, "no gang has a place");
-  table("queues", QUEUES, found.queues.items, found.queues.count, "no queue");
+  table("failed", FAILED, found.failed.items, found.failed.count, "no gang has failed");
+  table("queues", QUEUES, found.queues.items, found.queues.count, found.queuesKnown ? "no queue" : "queues may not be listed");
   const unknown = found.nodesKnown ? "no node has devices" : "nodes or pods may not be listed";
   table("pools", POOLS, found.pools, found.pools.length, unknown);
   table("nodes", NODES, found.nodes.items, found.nodes.count, unknown);

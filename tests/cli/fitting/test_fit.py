@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from cli.__main__ import main
 from cli.endings import FINE, NO, NOT_READ, WRONG_USE
+from kube.api.access import Access
 from kube.objects import names
 from tests.cli.fitting.reader import MemoryReader, answer, answers, fit, reader_of
 from tests.coordinator.api import PLURALS
@@ -629,3 +630,43 @@ async def test_no_write_reaches_the_api_server(tmp_path: Path) -> None:
     assert set(methods) == {"GET"}
     asked_of = {"verb": "create", "group": "ray.io", "version": "v1", "resource": "rayclusters"}
     assert reviews == [{**asked_of, "namespace": TEAM, "name": ""}] * 2
+
+
+# ---- what could not be created, and what is asked for many
+
+
+@pytest.mark.parametrize("rights", [{}, {"forbidden": ("namespaces",)}])
+def test_nothing_fits_in_a_namespace_that_is_not_there(rights: dict[str, tuple[str, ...]]) -> None:
+    asked, other = gang_of("train", 2), gang_of("here", 2)
+    asked["metadata"]["namespace"] = "typo"
+    found = answers(fit(reader_of(World(node("a", cpu=4)), **rights), asked, other))
+    assert [each["fits"] for each in found] == ["No", "Yes"], "what is not created takes no room"
+    assert found[0]["message"] == "namespace typo does not exist"
+
+
+def test_a_namespace_that_may_not_be_read_is_taken_to_be_there() -> None:
+    reader = reader_of(World(node("a", cpu=4)), nowhere=("namespaces",))
+    (found,) = answers(fit(reader, gang_of("train", 2)))
+    assert found["fits"] == "Yes"
+
+
+def test_each_object_with_a_generated_name_is_one_of_its_own() -> None:
+    one, job_of = gang_of("train", 2), app_wrapper("train", job("work", pods=1))
+    for each in (one, job_of):
+        each["metadata"] = {**each["metadata"], "generateName": "train-"}
+        del each["metadata"]["name"]
+    done = fit(reader_of(World(node("a", cpu=32))), *map(copy.deepcopy, (one, one, job_of, job_of)))
+    assert done.exit_code == FINE, done.stderr
+    assert [each["name"] for each in answers(done)] == ["train-~", "train-~2"] * 2
+
+
+def test_a_right_is_asked_for_once() -> None:
+    reader, asked = reader_of(World(node("a", cpu=32))), list[str]()
+
+    async def may(access: Access) -> bool:
+        asked.append(str(access))
+        return True
+
+    reader.may = may  # type: ignore[method-assign]
+    assert fit(reader, *(gang_of(f"t{at}", 1) for at in range(9))).exit_code == FINE
+    assert len(asked) == len({*asked}) == 1

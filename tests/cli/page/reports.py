@@ -29,7 +29,12 @@ def gang(name: str, phase: str = "Queued", message: str = "2 of 4 w fit") -> Gan
 
 
 def queue(name: str, depth: int = 0, fault: str = "") -> QueueReport:
-    resources = (ResourceReport(GPU, "40", "64", "0", "8", "24"),)
+    resources = (
+        ResourceReport("amd.com/gpu", holes={"1": 3}),
+        ResourceReport(GPU, "40", "64", "0", "8", "24"),
+        ResourceReport("cpu", "3", "1000", may_take="997000m"),
+        ResourceReport("memory", "1610612736"),
+    )
     return QueueReport(name, "", depth, not fault, fault, 1, 2, resources)
 
 
@@ -38,17 +43,21 @@ def node(name: str, off: str = "") -> NodeReport:
 
 
 def status(
-    waiting: tuple[GangReport, ...] = (), placed: tuple[GangReport, ...] = (), nodes: int = 2
+    waiting: tuple[GangReport, ...] = (),
+    placed: tuple[GangReport, ...] = (),
+    failed: tuple[GangReport, ...] = (),
+    nodes: int = 2,
 ) -> StatusReport:
     pool = PoolReport("A100", GPU, nodes, 64, 40, 8, 16, 0, 2.5, HOLES)
     found = tuple(node(f"node-{at}", off="" if at else "cordoned") for at in range(nodes))
     return StatusReport(
         namespace="",
-        gangs=len(waiting) + len(placed),
+        gangs=len(waiting) + len(placed) + len(failed),
         phases={"Queued": len(waiting), "Running": len(placed)},
         reasons={"InsufficientResources": len(waiting)},
         waiting=waiting,
         placed=placed,
+        failed=failed,
         queues=(
             queue("org"),
             queue("research", 1),

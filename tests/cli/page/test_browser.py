@@ -5,17 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from cli.endings import CannotRead
 from cli.page.feed import Feed
 from cli.page.server import ADDRESS, serving
+from cli.report.queues import QueueReport
 from tests.cli.page.browser import Browser, chromedriver, missing, session
-from tests.cli.page.reports import gang, status
+from tests.cli.page.reports import GPU, gang, status
 from tests.cli.page.test_server import Cluster
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 SIZES = {"wide": (1400, 1000), "narrow": (420, 900)}
+
+NONE = "\N{EN DASH}"
 
 NAMES = "return [...document.querySelectorAll('#waiting tbody th')].map(each => each.textContent)"
 
@@ -71,6 +75,19 @@ async def browser(feed: Feed, unused_tcp_port: int, tmp_path: Path) -> AsyncIter
                 yield browser
             finally:
                 await browser.close()
+
+
+ROW = """
+const found = [...document.querySelectorAll(`#${arguments[0]} tbody tr`)];
+const row = found.find((each) => each.children[0].textContent.endsWith(arguments[1]));
+return [...row.children].map((each) => each.innerText);
+"""
+
+TOPS = """
+return [...document.querySelectorAll('#queues tbody tr')].map((row) =>
+  [...row.querySelectorAll('td > div')].map((cell) =>
+    [...cell.children].map((each) => Math.round(each.getBoundingClientRect().top))));
+"""
 
 
 async def resize(browser: Browser, size: tuple[int, int]) -> None:
@@ -152,10 +169,61 @@ async def test_readers_of_any_kind_find_their_way(browser: Browser) -> None:
     headings = await browser.run(
         "return [...document.querySelectorAll('h1, h2, h3')].map(each => each.tagName)"
     )
-    assert headings == ["H1", *["H2"] * 6]
+    assert headings == ["H1", *["H2"] * 7]
     cells = await browser.run("return document.querySelectorAll('th:not([scope])').length")
     assert cells == 0
     assert await browser.run("return document.documentElement.lang") == "en"
+
+
+async def test_figures_of_a_queue_stand_beside_their_resource(browser: Browser) -> None:
+    """Of what has no quota the holes alone are known, and they are not shown here."""
+    _, _, _, *cells = await browser.run(ROW, "queues", "research")
+    assert [each.split("\n") for each in cells] == [
+        [GPU, "cpu", "memory"],
+        ["40", "3", "1.5Gi"],
+        ["64", "1000", NONE],
+        ["8", NONE, NONE],
+        ["24", "997", NONE],
+    ]
+    for tops in await browser.run(TOPS):
+        assert tops == [tops[0]] * 5
+
+
+async def test_a_queue_without_any_figure_has_dashes(
+    browser: Browser, feed: Feed, cluster: Cluster
+) -> None:
+    cluster.found = structs.replace(status(), queues=(QueueReport("new", "", 0, True, "", 0, 0),))
+    await feed.refresh()
+    await browser.until("return document.querySelector('#queues tbody th').innerText === 'new'")
+    assert await browser.run(ROW, "queues", "new") == ["new", "0", "0", *[NONE] * 5]
+
+
+async def test_a_node_that_takes_no_pods_has_nothing_free(browser: Browser) -> None:
+    assert (await browser.run(ROW, "nodes", "node-0"))[-2:] == ["", "cordoned"]
+    assert (await browser.run(ROW, "nodes", "node-1"))[-2:] == ["2", ""]
+
+
+async def test_a_gang_that_failed_is_not_among_those_with_a_place(
+    browser: Browser, feed: Feed, cluster: Cluster
+) -> None:
+    cluster.found = status(failed=(gang("bad", "Failed"),))
+    await feed.refresh()
+    await browser.until("return document.querySelector('#failed tbody th')")
+    assert (await browser.run(ROW, "failed", "bad"))[0] == "team/bad"
+    assert await browser.run("return document.querySelector('#placed tbody th')") is None
+
+
+async def test_a_cluster_without_gangs_says_so(
+    browser: Browser, feed: Feed, cluster: Cluster
+) -> None:
+    cluster.found = status()
+    await feed.refresh()
+    assert await browser.until(NAMES, lambda found: not found) == []
+    said = "return [...document.querySelectorAll('caption')].map(each => each.textContent)"
+    assert await browser.run(said) == ["no gang waits", "no gang has a place", "no gang has failed"]
+    assert (await browser.run("return document.querySelector('#state').textContent")).endswith(
+        "; 0 gangs"
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -20,7 +20,15 @@ def test_gangs_are_counted_by_phase_and_those_that_wait_by_reason() -> None:
     assert report.phases == {"Queued": 3, "Gathering": 1, "Running": 1, "Failed": 1}
     assert report.reasons == {"QuotaExceeded": 2, "GangIncomplete": 1, "InsufficientResources": 1}
     assert [each.name for each in report.waiting] == ["f", "b", "a", "c"]
-    assert {each.name for each in report.placed} == {"d", "e"}
+    assert [[each.name for each in found] for found in (report.placed, report.failed)] == [
+        ["d"],
+        ["e"],
+    ]
+
+
+def test_a_gang_that_others_are_stopped_for_waits() -> None:
+    report = status_report(Snapshot(gangs=(gang("for", "Preempting", position=1),)))
+    assert [each.name for each in report.waiting] == ["for"]
 
 
 def test_a_namespace_narrows_the_gangs_and_not_what_is_reserved_on_nodes() -> None:

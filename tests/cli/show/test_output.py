@@ -66,6 +66,28 @@ def test_a_narrow_terminal_shows_every_number_in_lines_that_fit(
         assert f"FIT {size}: {count}" in said or (f"FIT {size}" in said and columns == 80)
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_wide_output_leaves_no_word_of_a_message_out(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """What is too long for the terminal goes on in lines below, under the message."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    words = [f"word{at}" for at in range(60)]
+    gangs = (gang("g", message=" ".join(words)), gang("long", message="x" * 300))
+    table(status_report(Snapshot(gangs=gangs)), "wide", 0.0)(console())
+    lines = re.sub(r"\x1b\[[0-9]*m", "", out.getvalue()).splitlines()
+    lines = [each for each in lines if "word" in each or "xx" in each]
+    assert max(map(len, lines)) <= columns
+    assert re.findall(r"word\d+", "\n".join(lines)) == words
+    assert sum(each.count("x") for each in lines) == 300
+    starts = [each.index("word") for each in lines if "word" in each]
+    assert len({*starts[1:]}) == 1
+
+
 def test_no_color_takes_the_colours_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[3" not in shown(monkeypatch, Terminal())

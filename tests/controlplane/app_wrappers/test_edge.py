@@ -14,6 +14,7 @@ from kube.objects import names
 from kube.objects.user import read_user
 from testbed.errors import TestbedError
 from testbed.muster import APP_WRAPPER, ROOT, Muster
+from testbed.waiting import wait_until
 from tests.controlplane.app_wrappers.place import (
     POOR,
     TENANT,
@@ -306,8 +307,42 @@ def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
     )
     said = place.refused(TENANT, wrapper({"metadata": {"name": "a"}}))
     assert "spec.components[0].template.kind: Required value" in said
+    for namespace in ("kube-system", "muster-system"):
+        with pytest.raises(TestbedError, match="all namespaces but kube-system and muster-system"):
+            place.cluster.kubectl(
+                "-n", namespace, "create", "-f", "-", input=json.dumps(wrapper(config_map()))
+            )
     empty = wrapper() | {"spec": {"resources": {"GenericItems": [{}]}}}
     assert "spec.resources.GenericItems[0]: generictemplate" in place.refused(TENANT, empty)
+
+
+def test_an_operator_adds_a_kind_by_a_labelled_role(place: Place) -> None:
+    policy: Json = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
+    policy |= {"metadata": {"name": "a"}, "spec": {"podSelector": {}}}
+    said = place.refused(TENANT, wrapper(policy))
+    assert "muster-wrapper" in said
+    assert "create networkpolicies.networking.k8s.io" in said
+    rule = {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"]}
+    role = {
+        "metadata": {"name": "wraps-network-policies", "labels": {names.WRAPPED_OBJECTS: "true"}},
+        "rules": [{**rule, "verbs": ["create", "get", "delete"]}],
+    }
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    place.cluster.api.create(roles, role)
+    try:
+        # kube-controller-manager fills the rules in.
+        wait_until(lambda: _is_taken(place, wrapper(policy)), "the kind to be taken")
+    finally:
+        with place.cluster.api.session() as session:
+            session.call("DELETE", f"{roles}/wraps-network-policies")
+
+
+def _is_taken(place: Place, body: Json) -> bool:
+    try:
+        place.send(TENANT, body)
+    except TestbedError:
+        return False
+    return True
 
 
 def test_an_edit_is_judged_by_the_rights_of_its_author(place: Place) -> None:

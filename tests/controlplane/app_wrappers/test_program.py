@@ -94,6 +94,12 @@ class Place:
         patch = ("patch", "gang", gang, "--subresource=status", "--type=merge")
         self.kubectl(*patch, "-p", json.dumps(status))
 
+    def tells_anew(self) -> bool:
+        """Tell whether an Event was written twice."""
+        events = json.loads(self.kubectl("get", "events", "-o", "json"))["items"]
+        ours = [each for each in events if each["reportingComponent"] == "muster.dev/wrapper"]
+        return any(each["lastTimestamp"] != each["firstTimestamp"] for each in ours)
+
     def listed(self, kind: str) -> list[Json]:
         found = json.loads(self.kubectl("get", kind, "-o", "json"))["items"]
         return [each for each in found if names.APP_WRAPPER in each["metadata"].get("labels", {})]
@@ -197,6 +203,7 @@ def test_items_come_with_the_placement_and_go_with_it(replicas: Muster) -> None:
 
     place.gang("aw", "Waiting", placed=True)
     place.wait_phase("aw", "Running")
+    wait_until(place.tells_anew, "the Event of the start to be renewed, seconds after the first")
     place.kubectl("delete", f"{names.APP_WRAPPERS}.workload.codeflare.dev", "aw", "--wait=false")
     left = "configmaps,deployments,replicasets,pods"
     wait_until(lambda: place.listed(left) == [], "all to be gone with the AppWrapper")

@@ -434,6 +434,19 @@ async def test_of_several_files_the_first_counts(fake: FakeApi, tmp_path: Path) 
     assert context_namespace(both, "y") == "theirs"
 
 
+async def test_an_empty_current_context_says_none(fake: FakeApi, tmp_path: Path) -> None:
+    """`kubectl config unset current-context` leaves it, often in the first of several files."""
+    write_kubeconfig(tmp_path / "b", fake.url, {"token": "b"})
+    whole = orjson.loads((tmp_path / "b").read_bytes())
+    whole["contexts"][0]["context"]["namespace"] = "theirs"
+    (tmp_path / "b").write_bytes(orjson.dumps(whole))
+    (tmp_path / "a").write_text('{"kind": "Config", "current-context": ""}')
+    both = f"{tmp_path / 'a'}:{tmp_path / 'b'}"
+    held = await (await load_access(both)).current()
+    assert held.authorization == "Bearer b"
+    assert context_namespace(both) == "theirs"
+
+
 async def test_relative_paths_are_those_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
