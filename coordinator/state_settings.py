@@ -27,13 +27,14 @@ class StateSettings:
     profiles: Profiles
     guard: Guard
     gpu_pools: GpuPools
+    may_ask_for_nodes: bool
 
     def build(self) -> CoordinatorState:
         """Return a state machine that knows nothing yet."""
         return CoordinatorState(
             self.patience,
             self.allowed,
-            cache=ClusterCache(self.home),
+            cache=ClusterCache(self.home, may_ask_for_nodes=self.may_ask_for_nodes),
             waiting_limit=WaitingLimit(self.waiting_per_namespace),
             profiles=self.profiles,
             guard=self.guard,

@@ -21,6 +21,7 @@ from coordinator.gang.expected_changes import Course
 from coordinator.gang.held_start import HeldStart, Phase
 from coordinator.gang.kept_slots import Kept, Start
 from coordinator.gang.late_starts import LateStarts
+from coordinator.gang.node_requests import NodeCalls
 from coordinator.gang.pod_sets import Standing
 from coordinator.messages.actions import Regarding
 from coordinator.record.event_budget import Telling
@@ -395,6 +396,7 @@ class GangView:
     breaks: Breaks | None = None
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
+    nodes: NodeCalls = field(default_factory=NodeCalls)
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)

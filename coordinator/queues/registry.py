@@ -167,7 +167,12 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     stopped = MappingProxyType({**ending, **broken})
     nodes = node_rules(tree)
     of_specs = {
-        name: (found.spec.preemption, found.spec.timeouts, found.spec.when_broken)
+        name: (
+            found.spec.preemption,
+            found.spec.timeouts,
+            found.spec.when_broken,
+            found.spec.provisioning,
+        )
         for name, found in objects.items()
     }
     by_queue = {

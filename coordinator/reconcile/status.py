@@ -79,6 +79,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
         _of_held_start(view, said),
         view.eviction.text if said.phase != PREEMPTING else "",
         stopped,
+        view.nodes.text if said.phase == QUEUED else "",
     )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
     waits = view.owner_text if view.waits_for_room else ""

@@ -33,6 +33,8 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield hearing_owner.warn_at(look)
     yield view.telling.next_at
     yield view.nominating.next_at
+    yield view.nodes.again_at
+    yield view.nodes.attempts.not_before
 
 
 def _end(since: float | None, seconds: float) -> float | None:

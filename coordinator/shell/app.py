@@ -41,6 +41,7 @@ from kube.api.resources import (
     NODES,
     PODS,
     PRIORITY_CLASSES,
+    PROVISIONING_REQUESTS,
     RAY_CLUSTERS,
     RAY_JOBS,
     RAY_SERVICES,
@@ -60,13 +61,21 @@ from kube.api.watch_events import (
 )
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
+from kube.codec.provisioning import node_request_of
 from kube.codec.storage import WATCHES, ObservedFact
 from kube.codec.written_profiles import profiles_of
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
-from kube.objects.names import APP_WRAPPER, LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.names import (
+    APP_WRAPPER,
+    LEASE_NAME,
+    NODES_FOR,
+    RAY_NODE_TYPE,
+    RAY_NODE_TYPES,
+)
+from kube.objects.provisioning import ProvisioningRequest
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
 from kube.ray.ray_cluster import essential
@@ -117,6 +126,7 @@ def state_settings(settings: Settings) -> StateSettings:
         profiles=profiles_of(settings.profiles),
         guard=settings.guard,
         gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
+        may_ask_for_nodes=settings.provisioning,
     )
 
 
@@ -155,6 +165,8 @@ class Coordinator:
             resource.plural: Reflector(client, resource, kind, _admission_sink(feed, kind))
             for kind, resource in ADMISSION_RULES.items()
         }
+        # Without these nothing but requests for nodes stops.
+        self.provisioning = self._node_requests() if settings.provisioning else {}
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
         self.storage: dict[str, Reflector[ObservedFact]] = {
             watch.resource.plural: Reflector(
@@ -267,6 +279,13 @@ class Coordinator:
             selection=Selection(may_be_absent=True),
         )
 
+    def _node_requests(self) -> dict[str, Reflector[Any]]:
+        """Watch what was asked of an autoscaler, which need not be there."""
+        selection = Selection(label_selector=NODES_FOR, may_be_absent=True)
+        sink = _node_request_sink(self.loop.feed)
+        kind, resource = ProvisioningRequest, PROVISIONING_REQUESTS
+        return {resource.plural: Reflector(self._client, resource, kind, sink, selection=selection)}
+
     def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
         """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""
         meta = pod.metadata
@@ -279,7 +298,7 @@ class Coordinator:
     @property
     def watches(self) -> dict[str, Reflector[Any]]:
         """All watches by resource."""
-        return {**self.reflectors, **self.storage, **self.admission}
+        return {**self.reflectors, **self.storage, **self.admission, **self.provisioning}
 
     @property
     def synced(self) -> bool:
@@ -408,6 +427,25 @@ def _admission_event(told: WatchEvent[Any], kind: type[AdmissionRule]) -> Event 
             return happened.AdmissionRuleGone(rule)
         case Synced():
             return happened.AdmissionRulesListed(kind)
+        case _:
+            return None
+
+
+def _node_request_sink(feed: Callable[[Iterable[Event]], None]) -> Sink[ProvisioningRequest]:
+    def sink(batch: list[WatchEvent[ProvisioningRequest]]) -> None:
+        feed([event for told in batch if (event := _node_request_event(told)) is not None])
+
+    return sink
+
+
+def _node_request_event(told: WatchEvent[ProvisioningRequest]) -> Event | None:
+    match told:
+        case Changed(obj=found) if (request := node_request_of(found)) is not None:
+            return happened.NodeRequestSeen(request)
+        case Deleted(obj=found) if (request := node_request_of(found)) is not None:
+            return happened.NodeRequestGone(request)
+        case Synced():
+            return happened.NodeRequestsListed()
         case _:
             return None
 

@@ -17,9 +17,11 @@ import structlog
 
 from coordinator.messages.actions import (
     Action,
+    AskForNodes,
     CreateGang,
     DeleteGang,
     DeletePod,
+    DropNodeRequest,
     EmitEvent,
     EvictPod,
     FencePod,
@@ -46,6 +48,9 @@ from coordinator.messages.events import (
     EvictionTried,
     GangGone,
     GangSeen,
+    NodeRequestGone,
+    NodeRequestSeen,
+    NodeRequestWriteEnded,
     NominationEnded,
     PodGone,
     PodPatchEnded,
@@ -65,6 +70,7 @@ from coordinator.metrics import (
 )
 from coordinator.shell import decision_log
 from coordinator.shell.event_recorder import Recorder
+from coordinator.shell.node_asker import NodeAsker
 from coordinator.shell.stopper import Stopper
 from coordinator.shell.suspicion import UNSUSPECTED, Suspicion
 from coordinator.shell.write_lanes import Lanes
@@ -145,6 +151,7 @@ class Executor:
         self._feed = feed
         self._recorder = Recorder(client, identity)
         self._stopper = Stopper(client)
+        self._node_asker = NodeAsker(client)
         self._concurrency = concurrency
         self._urgent = Lanes()
         self._courtesy: deque[tuple[float, Action]] = deque()
@@ -538,6 +545,34 @@ class Executor:
             return [RayClusterWriteEnded(gang, uid, str(error), _is_refusal(error))]
         WRITES.labels(what, "done").inc()
         return [RayClusterWriteEnded(gang, uid, None)]
+
+    @_do.register
+    async def _ask_for_nodes(self, action: AskForNodes) -> list[Event]:
+        try:
+            request = await self._node_asker.ask(action)
+        except KubeError as error:
+            return self._node_request_failed("node_request_create", action.gang, action.name, error)
+        WRITES.labels("node_request_create", "done").inc()
+        ended = NodeRequestWriteEnded(action.gang, action.name, None)
+        return [*([NodeRequestSeen(request)] if request is not None else []), ended]
+
+    @_do.register
+    async def _drop_node_request(self, action: DropNodeRequest) -> list[Event]:
+        name = action.request.name
+        try:
+            await self._node_asker.drop(action.request)
+        except KubeError as error:
+            return self._node_request_failed("node_request_delete", action.gang, name, error)
+        WRITES.labels("node_request_delete", "done").inc()
+        gone = NodeRequestGone(action.request)
+        return [gone, NodeRequestWriteEnded(action.gang, name, None)]
+
+    def _node_request_failed(
+        self, what: str, gang: GangKey, name: str, error: KubeError
+    ) -> list[Event]:
+        self._failed(what, error)
+        log.info("node request failed", gang=str(gang), what=what, error=str(error))
+        return [NodeRequestWriteEnded(gang, name, str(error))]
 
     @_do.register
     async def _write_queue_status(self, action: WriteQueueStatus) -> list[Event]:

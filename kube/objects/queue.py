@@ -154,6 +154,34 @@ class Timeouts(Slim, frozen=True):
     ] = None
 
 
+class Provisioning(Part, frozen=True):
+    """How an autoscaler is asked for nodes when a gang is refused for room."""
+
+    class_name: Annotated[
+        str,
+        Allows(
+            "The provisioningClassName of the ProvisioningRequest, such as "
+            "best-effort-atomic-scale-up.autoscaling.x-k8s.io.",
+            required=True,
+            pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+            minLength=1,
+            maxLength=253,
+        ),
+    ] = ""
+    parameters: Annotated[
+        OrNull[Mapping[str, Annotated[str, Allows(maxLength=255)]]],
+        Allows("Its parameters, as the class has them.", maxProperties=16),
+    ] = {}
+    backoff_seconds: Annotated[
+        int,
+        Allows(
+            "Between the end of a request that failed and the next one; doubled each time, to "
+            "3600 at most.",
+            **(_SECONDS | {"maximum": 3600}),
+        ),
+    ] = 60
+
+
 class Ageing(Slim, frozen=True):
     """When a blocked gang has waited enough: nothing passes it any more."""
 
@@ -228,6 +256,13 @@ class GangQueueSpec(Part, frozen=True):
     ] = None
     preemption: Preemption | None = None
     timeouts: Timeouts | None = None
+    provisioning: Annotated[
+        Provisioning | None,
+        Allows(
+            "Cluster Autoscaler is asked for nodes by a ProvisioningRequest for gangs that are "
+            "refused for room. Absent means never."
+        ),
+    ] = None
 
 
 class QueueHole(Slim, frozen=True):

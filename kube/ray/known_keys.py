@@ -31,7 +31,17 @@ ANNOTATIONS = frozenset(
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
 WRITTEN = frozenset(
-    (names.FENCE, names.RELEASED, names.SUSPENDED_FOR, names.TOLD, names.HELD, names.WOKEN)
+    (
+        names.FENCE,
+        names.RELEASED,
+        names.SUSPENDED_FOR,
+        names.TOLD,
+        names.HELD,
+        names.WOKEN,
+        names.NODES_FOR,
+        names.NODES_ASKED,
+        names.NODES_ATTEMPT,
+    )
 )
 """Keys that Muster writes itself."""
 

@@ -176,6 +176,7 @@ def test_a_queue_is_decoded_whole() -> None:
             "jobsMayBeLost": True, "deleteAfterSeconds": 600,
         },
         "timeouts": {"readySeconds": 7, "retries": 1, "backoffSeconds": 30, "slotSeconds": 0},
+        "provisioning": {"className": "a.b", "parameters": {"c": "d"}, "backoffSeconds": 9},
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
     assert {*spec} == {*below(schema_of(gang_queue_crd()), "spec")["properties"]}
