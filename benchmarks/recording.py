@@ -33,7 +33,14 @@ from scheduling.diagnosis.holes import GpuPools
 NODES, GANGS, WORKERS = 500, 200, 4
 LIMIT = 1 << 30
 SETTINGS = StateSettings(
-    Patience(), AllowedClasses(), ClusterCache().home, 10**9, STOCK, Guard.NONE, GpuPools()
+    patience=Patience(),
+    allowed=AllowedClasses(),
+    home=ClusterCache().home,
+    waiting_per_namespace=10**9,
+    profiles=STOCK,
+    guard=Guard.NONE,
+    gpu_pools=GpuPools(),
+    may_ask_for_nodes=False,
 )
 
 

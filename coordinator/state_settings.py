@@ -27,7 +27,7 @@ class StateSettings:
     profiles: Profiles
     guard: Guard
     gpu_pools: GpuPools
-    may_ask_for_nodes: bool
+    may_ask_for_nodes: bool | None
 
     def build(self) -> CoordinatorState:
         """Return a state machine that knows nothing yet."""

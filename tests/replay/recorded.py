@@ -41,6 +41,7 @@ class Tape:
             state.profiles,
             state.guard,
             state.gpu_pools,
+            state.cache.node_requests.allowed,
         )
         self.lines = [start_line(MUSTER, self.settings)]
         self._handle = state.handle
