@@ -95,6 +95,9 @@ class Reservation:
     """The number of the last placement among those of all gangs."""
     admitted_at: float | None = None
     """When the gang got a placement while it had none, in seconds since 1970."""
+    minimums: dict[str, int] = field(default_factory=dict)
+    """How many pods of each pod set had to start at once when it began, or fewer since; empty where
+    that is only in the record. Also written by `reconcile.understanding`."""
     reserved: Reserved = field(default_factory=Reserved)
 
 

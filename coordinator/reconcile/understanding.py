@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import is_not
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.growth import without_growth
+from coordinator.gang.growth import minimums_of, without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.view import GangView
 from coordinator.gang.wrapped import added_priority, with_added, without_succeeded
@@ -101,11 +101,14 @@ def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
 
 
 def _as_started(look: Look, terms: GangTerms | None) -> GangTerms | None:
-    """Keep the minimum of a gang that runs: what is added to it is surplus."""
-    gang = look.view.record.gang
-    if terms is None or gang is None or not look.view.survey.ran:
+    """Keep the minimum of a gang that began: what is added to it is surplus."""
+    view, gang = look.view, look.view.record.gang
+    if terms is None or not (view.survey.ran or view.released_any):
         return terms
-    return without_growth(terms, gang.spec)
+    recorded = minimums_of(gang.spec.pod_sets) if gang is not None else {}
+    found = without_growth(terms, view.reservation.minimums or recorded)
+    view.reservation.minimums = minimums_of(found.pod_sets)
+    return found
 
 
 def expect_deletions(look: Look) -> Done:
