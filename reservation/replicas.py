@@ -43,7 +43,7 @@ def trim(
     slots, vacant, there = slots_of(placement), vacant_slots(placement, pods), _replicas_of(pods)
     left_soon = vacant_slots(placement, (pod for pod in pods if pod.alive))
     total -= _by_pod_set(left_soon - vacant)
-    vacant -= _kept_for(sent, pods, vacant)
+    vacant -= slots_on_the_way(sent, pods, vacant)
     for slot in sorted(vacant, key=lambda slot: (slot.kind[:2] not in there, slot), reverse=True):
         pod_set = slot.kind.pod_set
         give_up = max(0, min(vacant[slot], total[pod_set] - counts.get(pod_set, 0)))
@@ -59,7 +59,9 @@ def _by_pod_set(slots: Mapping[Slot, int]) -> Counter[str]:
     return total
 
 
-def _kept_for(sent: Mapping[str, str], pods: Sequence[ObservedPod], vacant: Slots) -> Slots:
+def slots_on_the_way(
+    sent: Mapping[str, str], pods: Sequence[ObservedPod], vacant: Slots
+) -> Slots:
     """The slots that these pods may be on their way to; all of its kind where that is not known."""
     kept: Slots = Counter()
     for pod in pods if sent else ():

@@ -8,7 +8,7 @@ is ready, so both need their room at once.
 from dataclasses import dataclass
 
 from coordinator.gang.late_starts import stamp_of
-from kube.codec.fields import moment_of
+from kube.codec.fields import AFTER_ALL, moment_of
 from kube.objects.ray import RayJob, RayService
 
 LONGEST_WARNING = 300.0
@@ -39,7 +39,10 @@ class Deadline:
 
 
 def deadline_of(job: RayJob) -> Deadline | None:
-    """Return the first deadline of a RayJob that has begun; None where it has none."""
+    """Return the first deadline of a RayJob that has begun; None where it has none.
+
+    One that no calendar has, for the begin cannot be read or the time has no end, is none.
+    """
     began = moment_of(job.status.start_time or "")
     fields = {
         "activeDeadlineSeconds": job.spec.active_deadline_seconds,
@@ -50,7 +53,8 @@ def deadline_of(job: RayJob) -> Deadline | None:
         for field, seconds in fields.items()
         if seconds is not None and began
     ]
-    return min(found, key=lambda each: each.at, default=None)
+    told = (each for each in found if 0 < each.at < AFTER_ALL)
+    return min(told, key=lambda each: each.at, default=None)
 
 
 def version_that_serves(service: RayService, cluster: str) -> str:

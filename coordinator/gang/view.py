@@ -159,6 +159,9 @@ class PodWrites:
     attempts: dict[str, Attempts] = field(default_factory=dict)
     withdrawn_since: float | None = None
     """No release of the gang was sent since then, and none is to arrive any more."""
+    doubted_since: float | None = None
+    """When the last release ended of which it is not known what became of it. One of an earlier
+    leader ended before the view was opened. None: there was no such release."""
 
     def attempts_at(self, uid: str) -> Attempts:
         """The failed tries at a pod; made on first use."""

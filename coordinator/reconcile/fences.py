@@ -51,9 +51,22 @@ def withdraw(look: Look, pods: Iterable[ObservedPod]) -> bool:
 
 
 def none_can_arrive(look: Look) -> bool:
-    """Say whether the last release was sent so long ago that it was carried out, or never is."""
+    """Say whether the last release was sent so long ago that it was carried out, or never is.
+
+    One that was decided before the gang gave up may have been sent, and not answered, long after.
+    """
     since = look.view.pod_writes.withdrawn_since
-    return since is not None and look.now >= since + look.scene.patience.arrival
+    return since is not None and _long_ago(look, since) and not _in_doubt(look)
+
+
+def _in_doubt(look: Look) -> bool:
+    """Say whether a release that ended without an answer may still be carried out."""
+    since = look.view.pod_writes.doubted_since
+    return since is not None and not _long_ago(look, since)
+
+
+def _long_ago(look: Look, since: float) -> bool:
+    return look.now >= since + look.scene.patience.arrival
 
 
 def fence_token(pod: ObservedPod, epoch: int, count: int) -> str:
@@ -69,13 +82,13 @@ def fence_holds(view: GangView, pod: ObservedPod) -> bool:
     return wanted is None or (pod.member is not None and pod.member.fence == wanted)
 
 
-def may_arrive(view: GangView, pods: Iterable[ObservedPod]) -> dict[str, str]:
+def may_arrive(look: Look) -> dict[str, str]:
     """The gated pods whose release may still arrive: uid -> node, empty where that is not known."""
-    writes = view.pod_writes
-    asked = writes.inflight | writes.unsure
+    view, writes, in_doubt = look.view, look.view.pod_writes, _in_doubt(look)
+    asked = writes.inflight | (writes.unsure if in_doubt else set())
     sent = {uid: writes.targets[uid] for uid in asked if uid in writes.targets}
-    if writes.fences:
-        sent |= {pod.uid: "" for pod in gated(pods) if not fence_holds(view, pod)}
+    if writes.fences and in_doubt:
+        sent |= {pod.uid: "" for pod in gated(look.pods) if not fence_holds(view, pod)}
     return sent
 
 

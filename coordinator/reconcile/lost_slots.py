@@ -4,10 +4,12 @@ from coordinator.gang import kept_slots, repair
 from coordinator.gang.eviction import covered
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.pod_sets import NO_PLACEMENT
+from coordinator.reconcile.fences import may_arrive
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.timing_out import timeouts_of
 from coordinator.reconcile.understanding import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
+from reservation.replicas import slots_on_the_way
 from reservation.slots import Slots, slots_of
 
 
@@ -25,7 +27,7 @@ def drop_lost_slots(look: Look) -> Done:
     left = repair.without_stalled(view, left, pods)
     if left is placement:
         return NOTHING_DONE
-    view.reservation.placement = trimmed(view, left, pods)
+    view.reservation.placement = trimmed(look, left)
     return SURVEY_AGAIN
 
 
@@ -45,8 +47,11 @@ def keep_late_releases(look: Look) -> Done:
 
 
 def drop_void_placement(look: Look) -> Done:
-    """Drop the whole placement where it cannot start its gang and nothing was released."""
-    if not repair.is_void(look.view):
+    """Drop the whole placement where it cannot start its gang and nothing was released.
+
+    What an earlier leader may be releasing is fenced first.
+    """
+    if not repair.is_void(look.view) or may_arrive(look):
         return NOTHING_DONE
     look.view.reservation.placement = None
     return SURVEY_AGAIN
@@ -64,9 +69,18 @@ def end_kept_slots(look: Look) -> Done:
     gone = kept_slots.ended(slots, over, view.survey.standing) if sighted else None
     if not gone or placement is None:
         return NOTHING_DONE
+    gone -= _of_unknown_releases(look, slots)
+    if not gone:
+        return NOTHING_DONE
     left = without_slots(placement, gone)
-    view.reservation.placement = trimmed(view, left, look.pods) if slots_of(left) else None
+    view.reservation.placement = trimmed(look, left) if slots_of(left) else None
     return SURVEY_AGAIN
+
+
+def _of_unknown_releases(look: Look, slots: Slots) -> Slots:
+    """Those of the kept slots that a release by an earlier leader may still take."""
+    sent = {uid: node for uid, node in may_arrive(look).items() if not node}
+    return slots_on_the_way(sent, look.pods, slots)
 
 
 def tell_kept_slots(look: Look) -> Done:

@@ -151,3 +151,4 @@ def _fence_inherited(view: GangView, pods: list[ObservedPod], scene: Scene) -> N
         placed.decided = max(1, placed.decided)
         tokens = {pod.uid: fence_token(pod, scene.epoch, 0) for pod in left}
         view.pod_writes.fences = tokens
+        view.pod_writes.doubted_since = view.since

@@ -62,7 +62,7 @@ def understand(look: Look) -> Done:
     asked = _class_asked(None if broken else terms, view.key.namespace, look.scene)
     found.priority = asked.priority(lowest) + _added(look)
     if view.reservation.placement is not None:
-        view.reservation.placement = trimmed(view, view.reservation.placement, pods)
+        view.reservation.placement = trimmed(look, view.reservation.placement)
     return NOTHING_DONE
 
 
@@ -101,9 +101,13 @@ def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
 
 
 def _as_started(look: Look, terms: GangTerms | None) -> GangTerms | None:
-    """Keep the minimum of a gang that began: what is added to it is surplus."""
+    """Keep the minimum of a gang of which a part is there: what is added to it is surplus.
+
+    One of which nothing is left starts anew, as where KubeRay makes all pods again for a new spec.
+    """
     view, gang = look.view, look.view.record.gang
-    if terms is None or not (view.survey.ran or view.released_any):
+    sent = view.pod_writes.targets.keys() - view.pod_writes.leaving
+    if terms is None or not (sent or any(pod.alive and pod.settled_on for pod in look.pods)):
         return terms
     recorded = minimums_of(gang.spec.pod_sets) if gang is not None else {}
     found = without_growth(terms, view.reservation.minimums or recorded)
@@ -118,16 +122,17 @@ def expect_deletions(look: Look) -> Done:
     return SURVEY_AGAIN
 
 
-def trimmed(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement | None:
+def trimmed(look: Look, placement: Placement) -> Placement | None:
     """Return what of a placement is still of use; without terms all of it is."""
-    terms = view.understood.terms
+    view, pods, terms = look.view, look.pods, look.view.understood.terms
     if terms is None:
         return placement
     hosts = {each.name: each.hosts for each in terms.pod_sets}
     whole = without_halves(placement, pods, hosts)
-    sent = may_arrive(view, pods)
+    sent = may_arrive(look)
     kept = handed_on(trim(whole, pods, _most_slots(terms, whole), sent), pods)
-    if not view.expects_pods:  # else it is not known yet which slots are not claimed
+    # Else it is not known yet which slots are not claimed.
+    if not view.expects_pods and all(sent.values()):
         kept = _claimed(kept, pods, terms, view.pod_writes.targets)
     if not slots_of(kept):
         return None

@@ -22,6 +22,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield _end(view.out_since, OPT_OUT_DELAY)
     yield _end(view.repairs.torn_since, patience.torn)
     yield _end(view.pod_writes.withdrawn_since, patience.arrival)
+    yield _end(view.pod_writes.doubted_since, patience.arrival)
     yield _end(view.retreat.refused_since, patience.torn)
     yield look.now + view.retreat.until - look.scene.moment.wall
     yield view.record.due

@@ -1,7 +1,7 @@
 """Creates and deletes ProvisioningRequests with their PodTemplates.
 
-The templates come first: Cluster Autoscaler reads them as soon as it sees the request. Their names
-say what is in them, so one that exists already is the right one.
+The templates come first: Cluster Autoscaler reads them as soon as it sees the request. One of that
+name may be left of a try that failed, or may have been put there by a user, so it is made anew.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ class NodeAsker:
         namespace, owner = action.gang.namespace, owned_by_gang(action.gang.name, action.gang_uid)
         pod_sets: dict[str, int] = {}
         for at, pods in enumerate(action.pods):
-            name = f"{action.name}-{at}"
+            name = _template_name(action.name, at)
             like = await self._like(namespace, pods)
             body = pod_template(name, owner, namespace, like, dict(pods.labels))
             await self._create_template(namespace, body)
@@ -66,16 +66,24 @@ class NodeAsker:
         return like
 
     async def _create_template(self, namespace: str, body: dict[str, Any]) -> None:
+        """Create a template; one that is there may be of anyone, and goes."""
+        path = POD_TEMPLATES.path(namespace)
         try:
-            await self._client.create(POD_TEMPLATES.path(namespace), body, as_=dict[str, Any])
+            await self._client.create(path, body, as_=dict[str, Any])
         except Conflict:
-            return
+            await self._drop_templates(namespace, [body["metadata"]["name"]])
+            await self._client.create(path, body, as_=dict[str, Any])
 
     async def drop(self, request: NodeRequest) -> None:
-        """Delete a request and its templates; what is gone is as good as deleted."""
+        """Delete a request and its templates; what is gone is as good as deleted.
+
+        Whoever may write requests may have it name templates of others, which are left alone.
+        """
         path = PROVISIONING_REQUESTS.path(request.namespace, request.name)
         await self._delete(path, request.uid)
-        await self._drop_templates(request.namespace, request.templates)
+        ours = {_template_name(request.name, at) for at in range(len(request.templates))}
+        mine = [each for each in request.templates if each in ours]
+        await self._drop_templates(request.namespace, mine)
 
     async def _drop_templates(self, namespace: str, names_of: Iterable[str]) -> None:
         for name in names_of:
@@ -86,3 +94,7 @@ class NodeAsker:
             await self._client.delete(path, uid=uid)
         except NotFound:
             return
+
+
+def _template_name(request: str, at: int) -> str:
+    return f"{request}-{at}"

@@ -136,6 +136,7 @@ def _note_end(view: GangView, event: PodPatchEnded, now: float) -> None:
         return
     if event.unknown:
         writes.unsure.add(uid)
+        writes.doubted_since = now if uid in writes.targets else writes.doubted_since
     writes.deleted.discard(uid)
     writes.attempts_at(uid).failed(now, event.error if event.refused else "")
 
