@@ -59,9 +59,7 @@ def _by_pod_set(slots: Mapping[Slot, int]) -> Counter[str]:
     return total
 
 
-def slots_on_the_way(
-    sent: Mapping[str, str], pods: Sequence[ObservedPod], vacant: Slots
-) -> Slots:
+def slots_on_the_way(sent: Mapping[str, str], pods: Sequence[ObservedPod], vacant: Slots) -> Slots:
     """The slots that these pods may be on their way to; all of its kind where that is not known."""
     kept: Slots = Counter()
     for pod in pods if sent else ():
@@ -82,14 +80,17 @@ def _replicas_of(pods: Iterable[ObservedPod]) -> set[Replica]:
 
 
 def without_halves(
-    placement: Placement, pods: Sequence[ObservedPod], hosts: Mapping[str, int]
+    placement: Placement,
+    pods: Sequence[ObservedPod],
+    hosts: Mapping[str, int],
+    sent: Mapping[str, str],
 ) -> Placement:
     """The placement without what is vacant of replicas that have lost slots.
 
     A replica is whole or nothing: KubeRay deletes what is left of one, so no pod comes for the
     slots that are left. A pod that was released under a placement that is gone needs no slot.
     `hosts` (pod set -> pods of a replica) says when it is whole; where that is one, a name that
-    pods may bear means nothing.
+    pods may bear means nothing. `sent` is as in `trim`.
     """
     named = named_replicas(placement)
     if not named:
@@ -102,8 +103,8 @@ def without_halves(
     halves = {each for each, (slots, whole) in sizes.items() if whole > 1 and slots != whole}
     if not halves:
         return placement
-    slots = slots_of(placement)
-    for slot, count in vacant.items():
+    slots, on_the_way = slots_of(placement), slots_on_the_way(sent, pods, vacant)
+    for slot, count in (vacant - on_the_way).items():
         slots[slot] -= count if slot.kind[:2] in halves else 0
     return rebuilt(placement, slots)
 

@@ -1,5 +1,7 @@
 """Takes slots out of a placement that cannot be had any more, or that no pod comes for."""
 
+from collections.abc import Collection
+
 from coordinator.gang import kept_slots, repair
 from coordinator.gang.eviction import covered
 from coordinator.gang.kept_slots import Kept
@@ -10,7 +12,8 @@ from coordinator.reconcile.timing_out import timeouts_of
 from coordinator.reconcile.understanding import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
 from reservation.replicas import slots_on_the_way
-from reservation.slots import Slots, slots_of
+from reservation.slots import Slots, slots_of, vacant_slots
+from scheduling.model.placement import Placement
 
 
 def drop_lost_slots(look: Look) -> Done:
@@ -25,10 +28,27 @@ def drop_lost_slots(look: Look) -> Done:
     left = repair.without_hanging(left, pods, look.scene.cache.columns())
     left = repair.without_overtaken(view, left, pods)
     left = repair.without_stalled(view, left, pods)
-    if left is placement:
+    left = _with_releases(look, placement, left, lost)
+    if left is placement or left == placement:
         return NOTHING_DONE
     view.reservation.placement = trimmed(look, left)
     return SURVEY_AGAIN
+
+
+def _with_releases(
+    look: Look, before: Placement, left: Placement, lost: Collection[str]
+) -> Placement:
+    """What is left of a placement, with the slots that releases of ours are on their way to.
+
+    Not on nodes that are lost: nothing else is placed there.
+    """
+    sent = {uid: node for uid, node in may_arrive(look).items() if node and node not in lost}
+    if left is before or not sent:
+        return left
+    vacant = vacant_slots(before, look.pods)
+    gone = slots_of(before) - slots_of(left)
+    back = gone & slots_on_the_way(sent, look.pods, vacant)
+    return without_slots(before, gone - back) if back else left
 
 
 def keep_late_releases(look: Look) -> Done:

@@ -128,25 +128,30 @@ def trimmed(look: Look, placement: Placement) -> Placement | None:
     if terms is None:
         return placement
     hosts = {each.name: each.hosts for each in terms.pod_sets}
-    whole = without_halves(placement, pods, hosts)
     sent = may_arrive(look)
+    whole = without_halves(placement, pods, hosts, sent)
     kept = handed_on(trim(whole, pods, _most_slots(terms, whole), sent), pods)
     # Else it is not known yet which slots are not claimed.
+    # Else it is not known yet which slots are claimed: by pods to come, or by unknown releases.
     if not view.expects_pods and all(sent.values()):
-        kept = _claimed(kept, pods, terms, view.pod_writes.targets)
+        kept = _claimed(kept, pods, terms, sent, view.pod_writes.targets)
     if not slots_of(kept):
         return None
     return placement if kept == placement else kept
 
 
 def _claimed(
-    kept: Placement, pods: list[ObservedPod], terms: GangTerms, targets: Mapping[str, str]
+    kept: Placement,
+    pods: list[ObservedPod],
+    terms: GangTerms,
+    sent: Mapping[str, str],
+    targets: Mapping[str, str],
 ) -> Placement:
     """Return the slots that pods are or may come for, in whole replicas."""
     hosts = {each.name: each.hosts for each in terms.pod_sets}
     counts = {each.name: each.count for each in terms.pod_sets}
     claimed = without_unclaimed(kept, pods, counts, hosts, targets)
-    return kept if claimed is kept else without_halves(claimed, pods, hosts)
+    return kept if claimed is kept else without_halves(claimed, pods, hosts, sent)
 
 
 def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:

@@ -98,7 +98,7 @@ from kube.codec.pod_patches import (
 from kube.codec.status_patches import fields_patch
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
-from kube.objects.names import RAY_NODE_TYPE
+from kube.objects.names import RAY_NODE_TYPE, RAY_NODE_TYPES
 from kube.objects.policy import BudgetList
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob
@@ -352,7 +352,8 @@ class Executor:
         except KubeError as error:
             self._failed(f"pod_{what}", error)
             return await self._after_failed_patch(gang, pod, what, error)
-        self._suspicion.wrote("raypods" if RAY_NODE_TYPE in meta.labels else "wrappedpods", sent)
+        of_ray = patched.metadata.labels.get(RAY_NODE_TYPE) in RAY_NODE_TYPES
+        self._suspicion.wrote("raypods" if of_ray else "wrappedpods", sent)
         WRITES.labels(f"pod_{what}", "done").inc()
         log.debug("pod patched", gang=str(gang), pod=meta.name, what=what)
         return [PodSeen(self._reduce(patched), Teller.ANSWER), PodPatchEnded(gang, meta.uid, None)]

@@ -32,19 +32,19 @@ def slots(pod: ObservedPod, **nodes: int) -> Placement:
 
 def test_the_slots_of_a_replica_that_lost_one_are_given_up() -> None:
     pods = [worker("one"), worker("two")]
-    assert without_halves(slots(pods[0], n1=1), pods, HOSTS) == Placement()
-    assert without_halves(slots(pods[0], n1=2), pods, HOSTS) == slots(pods[0], n1=2)
+    assert without_halves(slots(pods[0], n1=1), pods, HOSTS, {}) == Placement()
+    assert without_halves(slots(pods[0], n1=2), pods, HOSTS, {}) == slots(pods[0], n1=2)
 
 
 def test_a_pod_that_runs_where_nothing_was_promised_makes_the_replica_whole() -> None:
     """Or the slot for the other one would be decided and given up for ever."""
     pods = [worker("one", "n2"), worker("two")]
-    assert without_halves(slots(pods[1], n1=1), pods, HOSTS) == slots(pods[1], n1=1)
+    assert without_halves(slots(pods[1], n1=1), pods, HOSTS, {}) == slots(pods[1], n1=1)
 
 
 def test_a_pod_that_was_resized_on_its_slot_is_counted_once() -> None:
     pods = [worker("one", "n1", cpu=2), worker("two")]
-    assert without_halves(slots(pods[1], n1=2), pods, HOSTS) == slots(pods[1], n1=2)
+    assert without_halves(slots(pods[1], n1=2), pods, HOSTS, {}) == slots(pods[1], n1=2)
 
 
 def claimed(placement: Placement, pods: list[ObservedPod], wanted: int, hosts: int) -> Placement:

@@ -310,3 +310,37 @@ def test_a_coordinator_that_may_not_ask_says_so_and_a_dry_run_does_not(
     world.settle(seconds=90)
     assert not requests(world)
     assert ("MUSTER_COORDINATOR_PROVISIONING is not true" in message(world)) is said
+
+
+def pod_template(name: str, gpus: int) -> Json:
+    container = {"name": "c", "resources": {"requests": {GPU: str(gpus)}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": name, "namespace": TEAM},
+        "template": {"spec": {"containers": [container]}},
+    }
+
+
+def test_a_template_that_is_there_already_is_not_what_nodes_are_asked_for() -> None:
+    """Its name can be known beforehand, and nodes would be ordered for what it says."""
+    world, before = waiting(), waiting()
+    before.settle(seconds=10)
+    world.create(*(pod_template(name_of(each), 100) for each in templates(before)))
+    world.settle(seconds=10)
+    asked = [each["template"]["spec"]["containers"][0]["resources"] for each in templates(world)]
+    assert len(requests(world)) == 1
+    assert sorted(each["requests"].get(GPU, "0") for each in asked) == ["0", "1"]
+
+
+def test_a_request_of_others_has_none_of_their_templates_deleted() -> None:
+    """Whoever may write requests need not be allowed to delete templates."""
+    world = waiting()
+    world.settle(seconds=10)
+    [mine] = requests(world)
+    forged = {**mine, "metadata": {**mine["metadata"], "name": "forged"}}
+    forged["spec"] = {**mine["spec"], "podSets": [{"podTemplateRef": {"name": "t"}, "count": 1}]}
+    world.create(pod_template("t", 1), forged)
+    world.settle(seconds=10)
+    assert requests(world) == [mine]
+    assert "t" in map(name_of, templates(world))

@@ -160,3 +160,16 @@ def test_what_is_added_while_pods_start_does_not_stop_them() -> None:
     world.elect(0)
     world.settle(seconds=2 * PATIENCE.torn)
     assert world.bound("a") == {"n1": 4}
+
+
+def test_a_gang_of_which_nothing_is_left_starts_whole_as_it_is_now() -> None:
+    """KubeRay makes all pods anew for a new spec (upgradeStrategy Recreate): that is a start."""
+    world = running(node("n1", cpu=3))
+    world.edit("a", workerGroupSpecs=[group("others", 4)])
+    for pod in world.pods("a"):
+        world.delete("pods", pod["metadata"]["name"])
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.status("a")["reason"]) == ({}, "NeverFits")
+    world.create(node("n2", cpu=2))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 5

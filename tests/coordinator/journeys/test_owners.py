@@ -103,3 +103,17 @@ def say(world: World, **versions: str) -> None:
     named = {version: {"rayClusterName": name} for version, name in versions.items()}
     said = {"pendingServiceStatus": {}, **named}
     world.api.change(service, lambda obj: obj["status"].update(said))
+
+
+@pytest.mark.parametrize("began", ["9999-12-31T23:59:59Z", "soon", "2016-12-31T23:59:60Z"])
+@pytest.mark.parametrize("seconds", [-5, 2**31 - 1, 10**12])
+def test_a_deadline_that_no_calendar_has_is_none(began: str, seconds: int) -> None:
+    """It ended the coordinator, and the next one."""
+    world = World(node("n1", cpu=4))
+    world.create(foreign_pod("other", "n1", cpu=2))
+    world.create(ray_job("job", gang_of("", 3), activeDeadlineSeconds=seconds))
+    job = job_of(world.api, "job")
+    world.api.change(job, lambda obj: obj["status"].update(startTime=began))
+    world.settle(seconds=10)
+    assert world.status("job-1")["phase"] == "Queued"
+    assert warnings(world) == []

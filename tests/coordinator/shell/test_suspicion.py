@@ -7,6 +7,8 @@ import pytest
 
 from coordinator.shell import suspicion
 from coordinator.shell.suspicion import OVERDUE, OWN_WRITE, STALE, Suspicion
+from tests.coordinator.builders import gang_of, node
+from tests.coordinator.world import World
 from tests.kube.fake_api import eventually
 
 
@@ -107,3 +109,17 @@ async def test_it_looks_again_and_again(
     looking = asyncio.create_task(suspecting.run())
     await eventually(lambda: times.watches["gangs"].reopened >= 2)
     looking.cancel()
+
+
+def test_a_write_to_a_pod_is_owed_by_the_watch_of_ray_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of a pod for its patches has no labels."""
+    world, told = World(node("n1", cpu=2)), set[str]()
+
+    class Noted(Suspicion):
+        def wrote(self, watch: str, sent: float) -> None:  # noqa: ARG002 - that of the class
+            told.add(watch)
+
+    monkeypatch.setattr(world.leader._executor, "_suspicion", Noted({}))
+    world.create(gang_of("a", 1))
+    world.settle(seconds=5)
+    assert told == {"gangs", "raypods"}
