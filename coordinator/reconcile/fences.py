@@ -6,8 +6,9 @@ term, because an annotation that stays the same would not change the resourceVer
 A policy may refuse fences too, for ever. But no release is under way for ever. It is sent only in a
 term that is valid; our client gives it `request_timeout` (10 s) and then closes the connection; and
 the API server gives up what it has begun after `--request-timeout` (60 s), the webhooks that it
-asks included. So `Patience.arrival` (both, and 30 s) after the last release was sent none can
-change a pod any more, fenced or not. An earlier leader sent its last one before this term began.
+asks included. So `Patience.arrival` (both, and 30 s) after the last release was sent, or ended
+without an answer, none can change a pod any more, fenced or not. An earlier leader sent its last
+one before this term began.
 """
 
 from collections.abc import Iterable, Iterator

@@ -344,3 +344,11 @@ def test_a_request_of_others_has_none_of_their_templates_deleted() -> None:
     world.settle(seconds=10)
     assert requests(world) == [mine]
     assert "t" in map(name_of, templates(world))
+
+
+@pytest.mark.xfail(strict=True, reason="each gang is held to the quota alone, not with the others")
+def test_gangs_ask_for_no_more_nodes_together_than_their_quota_lets_run() -> None:
+    world = waiting(quota={GPU: "2"})
+    world.create(*(gpu_gang(name, 2) for name in "bcde"))
+    world.settle(seconds=60)
+    assert len(requests(world)) == 1
