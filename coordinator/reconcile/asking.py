@@ -6,9 +6,11 @@ from coordinator.gang import adoption
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
+from coordinator.gang.owner_words import end_in_words
 from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.objects.ray import RayJob
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
@@ -47,6 +49,9 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return asks_for_no_pods(look.cluster)
+    ended = _after_its_job(look)
+    if ended is not None:
+        return ended
     paused = timing_out.pause(look)
     if paused is not None:
         return paused
@@ -55,6 +60,16 @@ def _demand(look: Look, refused: str) -> Demand:
         waits = adoption.hindrance(view.survey.standing)
         return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
     return _in_queue(look, terms, found) if isinstance(found, PendingGang) else found
+
+
+def _after_its_job(look: Look) -> NotReady | None:
+    """Start no gang for a RayJob that is over; one that has room keeps it, as KubeRay has it."""
+    view, owner = look.view, look.scene.cache.owners.maker_of(look.cluster)
+    settled = any(each.settled for each in view.survey.standing)
+    if settled or view.reservation.placement is not None or not isinstance(owner, RayJob):
+        return None
+    said = end_in_words(owner)
+    return NotReady(Reason.JOB_ENDED, said) if said else None
 
 
 def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
