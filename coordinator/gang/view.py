@@ -22,6 +22,7 @@ from coordinator.gang.kept_slots import Kept
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.pod_sets import Standing
 from coordinator.messages.actions import Regarding
+from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
 from coordinator.record.urgency import Urgency
@@ -361,7 +362,8 @@ class GangView:
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
     ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
-    is not held though it is to be; written by `reconcile.holding`. `owner` is the RayJob or
+    is not held though it is to be; written by `reconcile.holding`. `deadlines` are those that a clock
+    which is set does not move. `owner` is the RayJob or
     RayService that made it, and `owner_text` says what that means for its wait; written by
     `reconcile.hearing_owner`.
     """
@@ -379,6 +381,7 @@ class GangView:
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
     late: LateStarts | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
     record: Record = field(default_factory=Record)
