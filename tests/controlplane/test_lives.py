@@ -3,11 +3,26 @@
 The dashboards are played (`dashboards.py`).
 """
 
+import pytest
+
 from kube.objects import names
+from tests.controlplane.conftest import cron_jobs
 from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import Plot, is_held
-from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_service, requests
-from tests.controlplane.test_opt_in import cluster_made_for
+from tests.controlplane.rayclusters import (
+    GANG,
+    Json,
+    gang,
+    group,
+    ray_job,
+    ray_service,
+    requests,
+)
+from tests.controlplane.test_opt_in import (
+    cluster_made_for,
+    opt_in_namespace,
+    wait_namespace_known,
+)
 from tests.controlplane.test_preemption import uids, with_queue
 from tests.controlplane.test_submission_modes import Job
 
@@ -112,19 +127,57 @@ def test_the_room_of_a_rayjob_ends_as_its_deletion_rules_say(
     plot.wait_no_gang(cluster)
 
 
-def test_a_rayjob_that_its_deadline_ends_while_it_waits_was_warned_and_leaves_nothing(
+def test_a_rayjob_that_its_deadline_ends_while_it_waits_was_warned_and_takes_no_room(
     plot: Plot, dashboards: Dashboards
 ) -> None:
+    """Nothing of it is left, or its RayCluster, which KubeRay does not delete by itself."""
     with_queue(plot, 1)
-    limits = {"activeDeadlineSeconds": 12, "shutdownAfterJobFinishes": True}
-    job = Job(plot, dashboards, "HTTPMode", **limits)
-    cluster = plot.wait(lambda: job.cluster, "the RayCluster of the job")
-    plot.wait_message(cluster, f"KubeRay ends RayJob {job.name} at")
-    plot.wait_event(job.name, "DeadlineNear", "activeDeadlineSeconds of 12 s", kind="RayJob")
-    assert job.status["jobDeploymentStatus"] == "Initializing"
-    job.wait_state("Failed")
-    plot.wait_no_gang(cluster)
-    plot.wait_no_pods()
+    limit = {"activeDeadlineSeconds": 16}
+    whole = Job(plot, dashboards, "HTTPMode", shutdownAfterJobFinishes=True, **limit)
+    left = Job(plot, dashboards, "HTTPMode", **limit)
+    clusters = [plot.wait(lambda job=job: job.cluster, "its RayCluster") for job in (whole, left)]
+    for job, cluster in zip((whole, left), clusters, strict=True):
+        plot.wait_message(cluster, f"KubeRay ends RayJob {job.name} at")
+    for job in (whole, left):
+        plot.wait_event(job.name, "DeadlineNear", "activeDeadlineSeconds of 16 s", kind="RayJob")
+        job.wait_state("Failed")
+    plot.wait_no_gang(clusters[0])
+    plot.wait_phase(clusters[1], "Queued", "JobEnded", f"RayJob {left.name} has ended (Failed)")
+    plot.add_equal_nodes(1, cpus=2)
+    plot.create(gang("next", group(replicas=2), labels={names.QUEUE: plot.queue("team")}))
+    plot.wait_running("next", 3)
+    assert all(is_held(pod) for pod in plot.wait_pods(clusters[1], 2))
+
+
+def cron_job(name: str, *groups: Json, schedule: str) -> Json:
+    """A RayCronJob; its template has no metadata."""
+    template = ray_job(name, *groups, submissionMode="HTTPMode")["spec"]
+    del template["submitterPodTemplate"]
+    return {
+        "apiVersion": names.RAY_API_VERSION,
+        "kind": "RayCronJob",
+        "metadata": {"name": name, "labels": GANG},
+        "spec": {"schedule": schedule, "jobTemplate": template},
+    }
+
+
+@pytest.mark.skipif(not cron_jobs(), reason="this release of KubeRay has no RayCronJobs")
+def test_the_rayjobs_of_a_raycronjob_are_gangs_where_their_namespace_says_so(
+    plot: Plot, dashboards: Dashboards
+) -> None:
+    """KubeRay copies no label of it, so its namespace has to: its own label means nothing."""
+    dashboards.open(plot)
+    plot.add_node(1)
+    opt_in_namespace(plot, "true")
+    wait_namespace_known(plot)
+    plot.create(cron_job("nightly", group(replicas=1), schedule="@every 1s"))
+    plot.wait(lambda: plot.all("RayJob"), "the first RayJob")
+    plot.patch("RayCronJob", "nightly", {"spec": {"suspend": True}})
+    job = plot.all("RayJob")[0]["metadata"]
+    assert names.OPT_IN not in job["labels"]
+    cluster = cluster_made_for(plot, job["name"])
+    plot.wait_phase(cluster, "Queued", "NeverFits")
+    assert all(is_held(pod) for pod in plot.wait_pods(cluster, 2))
 
 
 def test_a_worker_that_is_named_to_be_deleted_leaves_its_room_to_others(plot: Plot) -> None:
