@@ -1,8 +1,8 @@
 """Says what the RayJob or RayService of a gang means for its wait, for people.
 
 The deadlines of a RayJob run from its first moment on, also while its gang waits: KubeRay then ends
-a job that never ran, and leaves its RayCluster unless it is told otherwise. A RayService that is upgraded keeps the version that serves until the next one
-is ready, so both need their room at once.
+a job that never ran, and leaves its RayCluster unless it is told otherwise. A RayService that is
+upgraded keeps the version that serves until the next one is ready, so both need their room at once.
 """
 
 from dataclasses import dataclass

@@ -362,10 +362,9 @@ class GangView:
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
     ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
-    is not held though it is to be; written by `reconcile.holding`. `deadlines` are those that a clock
-    which is set does not move. `owner` is the RayJob or
-    RayService that made it, and `owner_text` says what that means for its wait; written by
-    `reconcile.hearing_owner`.
+    is not held though it is to be; written by `reconcile.holding`. `deadlines` are those that a
+    clock which is set does not move. `owner` is the RayJob or RayService that made it, and
+    `owner_text` says what that means for its wait; written by `reconcile.hearing_owner`.
     """
 
     key: GangKey

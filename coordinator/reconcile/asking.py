@@ -49,12 +49,9 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return asks_for_no_pods(look.cluster)
-    ended = _after_its_job(look)
-    if ended is not None:
-        return ended
-    paused = timing_out.pause(look)
-    if paused is not None:
-        return paused
+    not_now = _after_its_job(look) or timing_out.pause(look)
+    if not_now is not None:
+        return not_now
     found = _demand_by(look, terms, refused)
     if isinstance(found, NotReady) and found.reason is Reason.GANG_INCOMPLETE:
         waits = adoption.hindrance(view.survey.standing)

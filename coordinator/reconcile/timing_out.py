@@ -19,7 +19,7 @@ from kube.objects.queue import Timeouts
 from scheduling.model.verdict import Reason
 
 READY, PAUSE, SETBACK = "ready", "pause", "setback"
-"""The deadlines of a start: for its minimum, for the next start, and for its place behind others."""
+"""The deadlines of a start: for its minimum, the next start, and its place behind others."""
 
 
 def time_out(look: Look) -> Done:
@@ -62,7 +62,9 @@ def next_at(look: Look) -> float | None:
 def setbacks(look: Look) -> int:
     """Count the late starts for which the gang comes after others for a time."""
     late = look.view.late
-    return late.count if late is not None and not _is_past(look, SETBACK, _set_back_until(look)) else 0
+    if late is None or _is_past(look, SETBACK, _set_back_until(look)):
+        return 0
+    return late.count
 
 
 def pause(look: Look) -> NotReady | None:

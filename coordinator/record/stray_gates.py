@@ -21,8 +21,8 @@ SPACING = 60.0
 """Seconds from those to the next pods of the namespace."""
 
 MESSAGE = (
-    f"the scheduling gate {names.GATE} is on this pod, and no RayCluster made it: nothing takes the "
-    "gate off, so it never starts; delete the pod, and leave the gate out of what makes it"
+    f"the scheduling gate {names.GATE} is on this pod, and no RayCluster made it: nothing takes "
+    "the gate off, so it never starts; delete the pod, and leave the gate out of what makes it"
 )
 
 

@@ -205,9 +205,7 @@ def _note_step(
         known.term.window.step(after.member.gang, moment.now)
 
 
-def _note_stray_gate(
-    known: Known, before: ObservedPod | None, after: ObservedPod
-) -> None:
+def _note_stray_gate(known: Known, before: ObservedPod | None, after: ObservedPod) -> None:
     """Have a pod told of that has our gate and is in no gang."""
     if before is not None and before.uid != after.uid:
         known.stray_gates.gone(before.namespace, before.uid)

@@ -88,7 +88,9 @@ def test_a_rayjob_that_its_user_suspends_and_one_that_is_retried_keep_their_plac
     tries.fail()
     second = tries.wait_next_cluster(first)
     third = plot.wait(lambda: rests.cluster, "the RayCluster of the resumed job")
-    plot.wait(lambda: places(plot, third, second, "later") == [1, 2, 3], "all to be in their places")
+    plot.wait(
+        lambda: places(plot, third, second, "later") == [1, 2, 3], "all to be in their places"
+    )
     plot.patch_node("node", {"spec": {"unschedulable": False}})
     for job in (rests, tries):
         job.wait_running()
@@ -187,7 +189,7 @@ def test_a_worker_that_is_named_to_be_deleted_leaves_its_room_to_others(plot: Pl
     plot.wait_running("shrinks", 3)
     plot.create(gang("next"))
     plot.wait_phase("next", "Queued", "InsufficientResources")
-    named, node = sorted(plot.bound("shrinks", "worker").items())[0]
+    named, node = min(plot.bound("shrinks", "worker").items())
     plot.scale("shrinks", replicas=1, scaleStrategy={"workersToDelete": [named]})
     plot.wait_running("next", 1)
     assert list(plot.bound("next").values()) == [node]

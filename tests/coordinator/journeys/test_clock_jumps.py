@@ -1,4 +1,4 @@
-"""The clock of the leader's machine is set, by an hour: nothing ends early, nothing waits for long."""
+"""The clock of the leader's machine is set by an hour: nothing ends early, or waits for long."""
 
 import pytest
 
