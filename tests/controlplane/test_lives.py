@@ -137,7 +137,7 @@ def test_a_rayjob_that_its_deadline_ends_while_it_waits_was_warned_and_takes_no_
     limit = {"activeDeadlineSeconds": 16}
     whole = Job(plot, dashboards, "HTTPMode", shutdownAfterJobFinishes=True, **limit)
     left = Job(plot, dashboards, "HTTPMode", **limit)
-    clusters = [plot.wait(lambda job=job: job.cluster, "its RayCluster") for job in (whole, left)]
+    clusters = [waiting_cluster(plot, job) for job in (whole, left)]
     for job, cluster in zip((whole, left), clusters, strict=True):
         plot.wait_message(cluster, f"KubeRay ends RayJob {job.name} at")
     for job in (whole, left):
@@ -149,6 +149,10 @@ def test_a_rayjob_that_its_deadline_ends_while_it_waits_was_warned_and_takes_no_
     plot.create(gang("next", group(replicas=2), labels={names.QUEUE: plot.queue("team")}))
     plot.wait_running("next", 3)
     assert all(is_held(pod) for pod in plot.wait_pods(clusters[1], 2))
+
+
+def waiting_cluster(plot: Plot, job: Job) -> str:
+    return plot.wait(lambda: job.cluster, f"the RayCluster of {job.name}")
 
 
 def cron_job(name: str, *groups: Json, schedule: str) -> Json:
