@@ -100,7 +100,7 @@ def _pause_ends_at(look: Look) -> float | None:
 
 
 def _is_past(look: Look, what: str, wall: float) -> bool:
-    """Whether a deadline in seconds since 1970 is over, by a clock that nobody sets."""
+    """Whether a deadline in seconds since 1970 is over, by a clock that is never set."""
     return look.now >= look.view.deadlines.at(what, wall, look.scene.moment)
 
 
