@@ -23,6 +23,7 @@ from benchmarks import (
     preempting,
     programs,
     reconciles,
+    recording,
     release,
     relist,
     reviews,
@@ -129,6 +130,7 @@ CASES = {
         "What do nominations cost kube-scheduler on 5,000 nodes?", 3, nomination.measure_large
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
+    "recording": Case("What does a recording cost in a burst?", 10, recording.measure),
     "scrape": Case("What does a scrape of the metrics cost?", 20, scrape.measure),
     "programs": Case(
         "How soon is each program ready, and how much memory does it take?", 3, programs.measure

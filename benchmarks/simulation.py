@@ -101,6 +101,10 @@ class Simulation:
         self.writes: Counter[str] = Counter()
         self._queues = {each.metadata.name: self._numbered(each) for each in queues}
         self._ends: list[tuple[float, str, GangKey]] = []
+        self.begin(nodes)
+
+    def begin(self, nodes: Iterable[Node]) -> None:
+        """Tell the coordinator what there is, and have it lead."""
         self._tell([NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE)))])
         self._tell([NodeSeen(node) for node in nodes])
         self._tell([QueueSeen(queue) for queue in self._queues.values()])

@@ -133,6 +133,17 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "mend the cause, then edit the RayCluster's spec or give it another value "
         "of `muster.dev/retry`",
     ),
+    Reason.BELOW_MINIMUM: Explanation(
+        "a gang that ran lost a part of its minimum, and there was no room for the replacement, "
+        "or none came, within the `slotSeconds` of its queue: it goes on without, or is stopped "
+        "whole and waits again, as `whenBroken` of its queue says",
+        "make room for what the message names, or nothing: Ray survives a worker",
+    ),
+    Reason.HEAD_LOST: Explanation(
+        "the head of a gang that ran is gone; its slot is kept for the next one, but KubeRay makes "
+        "no other for a RayJob in `SidecarMode`",
+        "nothing, or switch Ray's GCS fault tolerance on, with which workers survive their head",
+    ),
     Reason.NAMESPACE_LIMIT: Explanation(
         "so many older gangs of the namespace wait that this one is not looked at yet",
         "nothing: it comes up as those start or end; where those can never start, "

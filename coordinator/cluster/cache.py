@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from coordinator.cluster.admission_rules import AdmissionRules
 from coordinator.cluster.foreseen_gangs import ForeseenGangs
+from coordinator.cluster.node_requests import NodeRequests
 from coordinator.cluster.ray_owners import RayOwners
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
@@ -41,9 +42,12 @@ TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is sec
 class ClusterCache:
     """The observed cluster. Methods that take an event return the gangs it may concern."""
 
-    def __init__(self, home: str = DEFAULT_NAMESPACE) -> None:
+    def __init__(
+        self, home: str = DEFAULT_NAMESPACE, *, may_ask_for_nodes: bool | None = None
+    ) -> None:
         self.home = home
         """The namespace of Muster."""
+        self.node_requests = NodeRequests(allowed=may_ask_for_nodes)
         self.table = NodeTable()
         self.pod_index = PodIndex()
         self.holders = HolderIndex()

@@ -1,15 +1,16 @@
-"""Says what a gang that runs asks for when it grows: surplus, which never stops what runs.
+"""Says what a gang that began asks for when it grows: surplus, which never stops what runs.
 
 Replicas that a person or Ray's autoscaler adds, groups that are new or resumed, and a minimum that
 is raised are all placed beside what runs: replica by replica as they fit, or all of them at once
 where the RayCluster says so. The raised minimum counts from the gang's next start on.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from coordinator.gang.pod_sets import PodSetStanding, Standing
-from kube.objects.gang import GangSpec
+from kube.objects.gang import GangPodSet
 from kube.ray.gang_terms import HEAD, GangTerms, PodSetTerms
 from scheduling.model.gang import PendingGang
 
@@ -26,18 +27,22 @@ class Growth(NamedTuple):
         return self.exist >= self.wanted
 
 
-def without_growth(terms: GangTerms, recorded: GangSpec) -> GangTerms:
-    """Return the terms of a gang that runs with the minimum that it started with.
+def minimums_of(pod_sets: Iterable[PodSetTerms | GangPodSet]) -> dict[str, int]:
+    """Return how many pods of each pod set must start at once."""
+    return {each.name: each.minimum for each in pod_sets}
 
-    `recorded` is what its Gang says. A gang that was suspended as a whole starts anew.
+
+def without_growth(terms: GangTerms, minimums: Mapping[str, int]) -> GangTerms:
+    """Return the terms of a gang that began with these minimums, none of which is raised.
+
+    A gang that was suspended as a whole starts anew.
     """
-    minimums = {each.name: each.minimum for each in recorded.pod_sets}
     if not minimums.get(HEAD):
         return terms
     return replace(terms, pod_sets=tuple(_as_started(each, minimums) for each in terms.pod_sets))
 
 
-def _as_started(asked: PodSetTerms, minimums: dict[str, int]) -> PodSetTerms:
+def _as_started(asked: PodSetTerms, minimums: Mapping[str, int]) -> PodSetTerms:
     before = minimums.get(asked.name, 0)
     return asked if asked.minimum <= before else replace(asked, minimum=before)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from coordinator.gang import adoption
+from coordinator.gang.breaks import breaks_at
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
@@ -10,6 +11,7 @@ from coordinator.gang.owner_words import end_in_words
 from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.status import HEAD_NOT_REMADE
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
@@ -49,14 +51,21 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return asks_for_no_pods(look.cluster)
-    not_now = _after_its_job(look) or timing_out.pause(look)
-    if not_now is not None:
-        return not_now
+    paused = _paused(look)
+    if paused is not None:
+        return paused
     found = _demand_by(look, terms, refused)
     if isinstance(found, NotReady) and found.reason is Reason.GANG_INCOMPLETE:
         waits = adoption.hindrance(view.survey.standing)
         return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
     return _in_queue(look, terms, found) if isinstance(found, PendingGang) else found
+
+
+def _paused(look: Look) -> NotReady | None:
+    """Say that the gang may not be placed now, whatever room there is."""
+    if look.view.understood.head_lost:
+        return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)
+    return _after_its_job(look) or timing_out.pause(look)
 
 
 def _after_its_job(look: Look) -> NotReady | None:
@@ -89,7 +98,8 @@ def _setbacks(look: Look) -> int:
     """Count how often the gang gave its room back of late: it comes later, and stops none."""
     retreat, wall = look.view.retreat, look.scene.moment.wall
     refused = retreat.count if retreat.until > wall else 0
-    return refused + timing_out.setbacks(look) + look.view.held.setbacks(wall)
+    broken = breaks_at(look.view.breaks, wall)
+    return refused + broken + timing_out.setbacks(look) + look.view.held.setbacks(wall)
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:

@@ -35,7 +35,8 @@ def tell_user(look: Look) -> Done:
     The Gang, the RayJob or RayService and the head pod show it too: users look there first.
     """
     view, telling = look.view, look.view.telling
-    said, head = reason_on_record(view), _head(look.pods)
+    said = reason_on_record(view)
+    head = _head(look.pods) if said.reason != Reason.HEAD_LOST else ()
     if view.record.outlived:
         telling.lasting, telling.others = said, head
         return NOTHING_DONE
@@ -67,6 +68,8 @@ def reason_on_record(view: GangView) -> EmitEvent:
         reason, message = Reason.TERMINATING, view.record.outlived
     elif not reason:
         reason, message = written.get("reason", ""), written.get("message", "")
+    if reason == Reason.HEAD_LOST:
+        message = message.partition("; ")[0]  # each worker that follows its head is no news
     return EmitEvent(view.key, view.cluster_uid, reason != Reason.ADMITTED, reason, message)
 
 

@@ -33,6 +33,8 @@ class Reason(StrEnum):
     PREEMPTED = "Preempted"
     READY_TIMEOUT = "ReadyTimeout"
     RETRIES_EXHAUSTED = "RetriesExhausted"
+    BELOW_MINIMUM = "BelowMinimum"
+    HEAD_LOST = "HeadLost"
     MISCONFIGURED = "Misconfigured"
     FOREIGN_GATES = "ForeignGates"
     PODS_REFUSED = "PodsRefused"

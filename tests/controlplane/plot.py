@@ -46,6 +46,8 @@ _GROUPS = {
     "RayService": "/apis/ray.io/v1",
     "RayCronJob": "/apis/ray.io/v1",
     "Gang": "/apis/muster.dev/v1alpha1",
+    "ProvisioningRequest": "/apis/autoscaling.x-k8s.io/v1",
+    "PodTemplate": "/api/v1",
     "AppWrapper": "/apis/workload.codeflare.dev/v1beta2",
 }
 

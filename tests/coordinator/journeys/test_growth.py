@@ -143,3 +143,20 @@ def test_a_growth_of_another_word_is_named() -> None:
     world.settle(seconds=5)
     said = 'muster.dev/growth: "fast" is not valid; allowed: "by-replica" or "whole"'
     assert said in world.status("a")["message"]
+
+
+def test_what_is_added_while_pods_start_does_not_stop_them() -> None:
+    """They are bound and pull their images; whole, the gang would wait for room in vain."""
+    world = World(node("n1", cpu=4))
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.create(gang_of("a", 2))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+    world.scale("a", 9)
+    world.settle(seconds=2 * PATIENCE.torn)
+    assert world.bound("a") == {"n1": 4}
+    assert world.gated("a") == 6
+    world.leader.restart()
+    world.elect(0)
+    world.settle(seconds=2 * PATIENCE.torn)
+    assert world.bound("a") == {"n1": 4}
