@@ -327,7 +327,7 @@ def gate_without_a_gang(scene: Scene) -> None:
     gate = [{"name": names.GATE}]
     ray = {names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "forged", names.RAY_GROUP: "workers"}
     made = {"stuck": pod("stuck", schedulingGates=gate, **tiny())}
-    made["labelled"] = pod("labelled", labels=ray, schedulingGates=gate, **tiny())
+    made["stuck-as-ray"] = pod("stuck-as-ray", labels=ray, schedulingGates=gate, **tiny())
     for each in made.values():
         assert gates(scene.created(each)) == [names.GATE]
     for name in made:
