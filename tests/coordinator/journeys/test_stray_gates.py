@@ -41,11 +41,13 @@ def test_each_is_told_at_once_and_again_while_it_is_there() -> None:
     assert told(world) == {"plain": 2, "forged": 3}
 
 
-def test_the_next_leader_tells_it_once_more() -> None:
-    world = World(node("n1", cpu=4))
+def test_each_leader_tells_it_once_more() -> None:
+    world = World(node("n1", cpu=4), replicas=2)
     world.create(gated("plain"))
     world.settle(seconds=5)
-    world.leader.restart()
+    world.elect(1)
+    world.settle(seconds=5)
+    assert told(world) == {"plain": 1}
     world.elect(0)
     world.settle(seconds=5)
     assert told(world) == {"plain": 2}
