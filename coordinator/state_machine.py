@@ -16,7 +16,7 @@ what. The rules that keep a gang whole:
 5. A term's end throws all views away; the next leader reads them off the records.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator.gang.left_nominations import Left, are_left
 from coordinator.gang.nominations import Guard
@@ -204,18 +204,22 @@ class CoordinatorState(Known):
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
 
     def _look_at(self, key: GangKey, scene: Scene) -> list[Action]:
-        """Bring a gang forward; keys without a meaning are told of any RayCluster."""
+        """Bring a gang forward; keys without a meaning, and gates, are told of where none is."""
         self.cycles.looked_at.add(key)
         self.agenda.in_turn.pop(key, None)
-        news = self.unknown_keys.news(key, scene.moment.now)
+        news = [*self._told_of(key, scene.moment.now)]
         actions = [*news, *self._advance_gang(key, scene), *self._take_back_left(key, scene)]
         self._bound_waiting(key)
         self._count_held(key)
         self._count(key, scene.moment.now)
-        again = self.unknown_keys.due_at(key)
-        if again is not None:
-            self.agenda.wake_by(key, again)
+        for again in (self.unknown_keys.due_at(key), self.stray_gates.due_at(key)):
+            if again is not None:
+                self.agenda.wake_by(key, again)
         return actions
+
+    def _told_of(self, key: GangKey, now: float) -> Iterator[Action]:
+        yield from self.unknown_keys.news(key, now)
+        yield from self.stray_gates.news(key, now)
 
     def _take_back_left(self, key: GangKey, scene: Scene) -> Sequence[Action]:
         """Take nominations back of pods whose RayCluster is gone."""

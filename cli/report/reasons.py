@@ -55,6 +55,17 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "`preRunningDeadlineSeconds` runs from its creation on; told by an Event on the RayJob",
         "give the RayJob a later deadline, or make room; a RayJob that is made anew begins anew",
     ),
+    Reason.JOB_ENDED: Explanation(
+        "the RayJob ended before its gang started, of a deadline for one, and KubeRay left its "
+        "RayCluster: nothing would run on it, so it is not started",
+        "delete the RayJob; with `shutdownAfterJobFinishes: true` KubeRay deletes the "
+        "RayCluster itself",
+    ),
+    Reason.NO_GANG: Explanation(
+        "as an Event on a pod: it has the gate `muster.dev/gang`, and no RayCluster made it and "
+        "no AppWrapper is named by it, so nothing takes the gate off",
+        "delete the pod, and leave the gate out of what makes it: Muster writes it itself",
+    ),
     Reason.UNKNOWN_KEY: Explanation(
         "the RayCluster has a key under `muster.dev/` that Muster does not read; "
         "the gang goes on without it",

@@ -1,8 +1,8 @@
 """Says what the RayJob or RayService of a gang means for its wait, for people.
 
 The deadlines of a RayJob run from its first moment on, also while its gang waits: KubeRay then ends
-a job that never ran. A RayService that is upgraded keeps the version that serves until the next one
-is ready, so both need their room at once.
+a job that never ran, and leaves its RayCluster unless it is told otherwise. A RayService that is
+upgraded keeps the version that serves until the next one is ready, so both need their room at once.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,10 @@ from kube.objects.ray import RayJob, RayService
 
 LONGEST_WARNING = 300.0
 """Seconds before a deadline at which its user is warned, at most; a quarter of it where shorter."""
+
+ENDED = ("Complete", "Failed")
+"""The states of a RayJob that it does not leave; a try that failed and is followed by another
+passes through neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,12 @@ class Deadline:
 
 
 def deadline_of(job: RayJob) -> Deadline | None:
-    """Return the first deadline of a RayJob that has begun; None where it has none.
+    """Return the first deadline of a RayJob that has begun; None where it has none, or is over.
 
     One that no calendar has, for the begin cannot be read or the time has no end, is none.
     """
+    if end_in_words(job):
+        return None
     began = moment_of(job.status.start_time or "")
     fields = {
         "activeDeadlineSeconds": job.spec.active_deadline_seconds,
@@ -55,6 +61,17 @@ def deadline_of(job: RayJob) -> Deadline | None:
     ]
     told = (each for each in found if 0 < each.at < AFTER_ALL)
     return min(told, key=lambda each: each.at, default=None)
+
+
+def end_in_words(job: RayJob) -> str:
+    """Say that a RayJob is over, so that nothing would run on its RayCluster; else empty."""
+    state = job.status.job_deployment_status
+    if state not in ENDED:
+        return ""
+    return (
+        f"RayJob {job.metadata.name} has ended ({state}), and nothing would run on its "
+        "RayCluster, which KubeRay left: delete the RayJob"
+    )
 
 
 def version_that_serves(service: RayService, cluster: str) -> str:

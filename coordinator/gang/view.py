@@ -24,6 +24,7 @@ from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.node_requests import NodeCalls
 from coordinator.gang.pod_sets import Standing
 from coordinator.messages.actions import Regarding
+from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
 from coordinator.record.urgency import Urgency
@@ -381,9 +382,10 @@ class GangView:
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
     ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `breaks` counts how
     often it was stopped for a part that was lost for good; written by `reconcile.breaking` and
-    `reconcile.opening`. `not_held` says why it is not held though it is to be; written by
-    `reconcile.holding`. `owner` is the RayJob or RayService that made it, and `owner_text` says
-    what that means for its wait; written by `reconcile.hearing_owner`.
+    `reconcile.opening`. `deadlines` are those that a clock which is set does not move. `not_held`
+    says why it is not held though it is to be; written by `reconcile.holding`. `owner` is the
+    RayJob or RayService that made it, and `owner_text` says what that means for its wait; written
+    by `reconcile.hearing_owner`.
     """
 
     key: GangKey
@@ -400,6 +402,7 @@ class GangView:
     eviction: Eviction = field(default_factory=Eviction)
     late: LateStarts | None = None
     breaks: Breaks | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
     nodes: NodeCalls = field(default_factory=NodeCalls)

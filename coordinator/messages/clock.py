@@ -1,6 +1,6 @@
 """The moment of a step, and how long is waited for what may mend itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,25 @@ class Moment:
     now: float
     stamp: str
     wall: float = 0.0
+
+
+@dataclass(slots=True)
+class Deadlines:
+    """Deadlines by what they are for, from seconds since 1970 to monotonic ones.
+
+    Each is turned over once, when it is first met with, and again where it is another one: a clock
+    that is set meanwhile ends nothing before its time, and nothing long after it. A new leader goes
+    by its own clock.
+    """
+
+    _met: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def at(self, what: str, wall: float, moment: Moment) -> float:
+        """Return the monotonic seconds of a deadline that is in seconds since 1970."""
+        met = self._met.get(what)
+        if met is None or met[0] != wall:
+            met = self._met[what] = wall, moment.now + wall - moment.wall
+        return met[1]
 
 
 MOST_DOUBLINGS = 5  # of a setback, which is then 32 times as long

@@ -7,10 +7,12 @@ from coordinator.gang.breaks import breaks_at
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
 from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
+from coordinator.gang.owner_words import end_in_words
 from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
+from kube.objects.ray import RayJob
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
@@ -63,7 +65,17 @@ def _paused(look: Look) -> NotReady | None:
     """Say that the gang may not be placed now, whatever room there is."""
     if look.view.understood.head_lost:
         return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)
-    return timing_out.pause(look)
+    return _after_its_job(look) or timing_out.pause(look)
+
+
+def _after_its_job(look: Look) -> NotReady | None:
+    """Start no gang for a RayJob that is over; one that has room keeps it, as KubeRay has it."""
+    view, owner = look.view, look.scene.cache.owners.maker_of(look.cluster)
+    settled = any(each.settled for each in view.survey.standing)
+    if settled or view.reservation.placement is not None or not isinstance(owner, RayJob):
+        return None
+    said = end_in_words(owner)
+    return NotReady(Reason.JOB_ENDED, said) if said else None
 
 
 def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:

@@ -350,7 +350,8 @@ def _is_overdue(look: Look, pod: ObservedPod) -> bool:
     if tried is None or not tried.refusal or rules.delete_after_seconds is None:
         return False
     began = min(moment_of(each.since) for each in view.eviction.endings)
-    return look.scene.moment.wall >= began + rules.delete_after_seconds
+    due = began + rules.delete_after_seconds
+    return look.now >= view.deadlines.at("delete", due, look.scene.moment)
 
 
 def _note_sent(view: GangView, pod: ObservedPod) -> None:

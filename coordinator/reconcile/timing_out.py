@@ -18,13 +18,18 @@ from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.objects.queue import Timeouts
 from scheduling.model.verdict import Reason
 
+READY, PAUSE, SETBACK = "ready", "pause", "setback"
+"""The deadlines of a start: for its minimum, the next start, and its place behind others."""
+
 
 def time_out(look: Look) -> Done:
     """Have the gang stopped whole where its minimum is not ready in time; it waits again then."""
     view = look.view
     forget_what_is_over(look)
     due, wall = _due_at(look), look.scene.moment.wall
-    if due is None or wall < due or not look.scene.sighted or view.eviction.whole is not None:
+    if due is None or not look.scene.sighted or view.eviction.whole is not None:
+        return NOTHING_DONE
+    if not _is_past(look, READY, due):
         return NOTHING_DONE
     if view.eviction.kept_now("", look.now).because:
         return NOTHING_DONE  # a budget refused it of late
@@ -46,14 +51,20 @@ def timeouts_of(look: Look) -> Timeouts:
 def next_at(look: Look) -> float | None:
     """Return when time alone ends a start, or a pause after one (monotonic seconds)."""
     view, moment = look.view, look.scene.moment
-    at = _due_at(look) if view.reservation.placement is not None else _pause_ends_at(look)
-    return None if at is None else max(moment.now + max(0.0, at - moment.wall), _kept_until(look))
+    if view.reservation.placement is None:
+        return _pause_ends_at(look)
+    at = _due_at(look)
+    if at is None:
+        return None
+    return max(moment.now, view.deadlines.at(READY, at, moment), _kept_until(look))
 
 
 def setbacks(look: Look) -> int:
     """Count the late starts for which the gang comes after others for a time."""
     late = look.view.late
-    return late.count if late is not None and look.scene.moment.wall < _set_back_until(look) else 0
+    if late is None or _is_past(look, SETBACK, _set_back_until(look)):
+        return 0
+    return late.count
 
 
 def pause(look: Look) -> NotReady | None:
@@ -63,7 +74,7 @@ def pause(look: Look) -> NotReady | None:
         return None
     if is_given_up(late, timeouts):
         return NotReady(Reason.RETRIES_EXHAUSTED, GIVEN_UP)
-    if look.scene.moment.wall >= late.not_before:
+    if _is_past(look, PAUSE, late.not_before):
         return None
     return NotReady(Reason.READY_TIMEOUT, pause_in_words(late))
 
@@ -80,10 +91,17 @@ def forget_what_is_over(look: Look) -> Done:
 
 def _pause_ends_at(look: Look) -> float | None:
     """Return when the gang may start again, and from then on when its setback is over."""
-    late = look.view.late
-    if late is None or look.scene.moment.wall < late.not_before:
-        return late.not_before if late is not None else None
-    return _set_back_until(look)
+    late, moment, deadlines = look.view.late, look.scene.moment, look.view.deadlines
+    if late is None:
+        return None
+    pause = deadlines.at(PAUSE, late.not_before, moment)
+    ends = pause if moment.now < pause else deadlines.at(SETBACK, _set_back_until(look), moment)
+    return max(moment.now, ends, _kept_until(look))
+
+
+def _is_past(look: Look, what: str, wall: float) -> bool:
+    """Whether a deadline in seconds since 1970 is over, by a clock that is never set."""
+    return look.now >= look.view.deadlines.at(what, wall, look.scene.moment)
 
 
 def _set_back_until(look: Look) -> float:

@@ -131,7 +131,6 @@ def trimmed(look: Look, placement: Placement) -> Placement | None:
     sent = may_arrive(look)
     whole = without_halves(placement, pods, hosts, sent)
     kept = handed_on(trim(whole, pods, _most_slots(terms, whole), sent), pods)
-    # Else it is not known yet which slots are not claimed.
     # Else it is not known yet which slots are claimed: by pods to come, or by unknown releases.
     if not view.expects_pods and all(sent.values()):
         kept = _claimed(kept, pods, terms, sent, view.pod_writes.targets)

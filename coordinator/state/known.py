@@ -20,6 +20,7 @@ from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
 from coordinator.queues.reports import QueueReports
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.record.renewals import Renewals
+from coordinator.record.stray_gates import StrayGates
 from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
@@ -134,6 +135,7 @@ class Known:
     allowed: AllowedClasses = field(default_factory=AllowedClasses)
     cache: ClusterCache = field(default_factory=ClusterCache)
     unknown_keys: UnknownKeys = field(default_factory=UnknownKeys)
+    stray_gates: StrayGates = field(default_factory=StrayGates)
     queues: QueueRegistry = field(default_factory=QueueRegistry)
     followed: Outward = field(default_factory=Outward)
     quota: QuotaLedger = field(default_factory=QuotaLedger)

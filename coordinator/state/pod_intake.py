@@ -30,6 +30,7 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
         return
     if known.cache.is_spread_over(event.pod.namespace) != spread_before:
         _look_at_all(known, event.pod.namespace)
+    _note_stray_gate(known, before, event.pod)
     _note_step(known, before, event.pod, moment)
     if before is not None and _is_nominated(known, before, event.pod, moment):
         known.agenda.cycle_wanted |= room_before not in ("", known.cache.room_of(event.pod))
@@ -49,6 +50,7 @@ def pod_gone(event: PodGone, known: Known, moment: Moment) -> None:
     spread_before = known.cache.is_spread_over(event.namespace)
     before = known.cache.remove_pod(event.namespace, event.name, event.uid, event.teller)
     if before is not None:
+        known.stray_gates.gone(before.namespace, before.uid)
         if known.cache.is_spread_over(event.namespace) != spread_before:
             _look_at_all(known, event.namespace)
         _pod_changed(known, before, None)
@@ -202,6 +204,15 @@ def _note_step(
         known.term.window.bound(after.member.gang, moment.now)
     elif before.gated and not after.gated:
         known.term.window.step(after.member.gang, moment.now)
+
+
+def _note_stray_gate(known: Known, before: ObservedPod | None, after: ObservedPod) -> None:
+    """Have a pod told of that has our gate and is in no gang."""
+    if before is not None and before.uid != after.uid:
+        known.stray_gates.gone(before.namespace, before.uid)
+    key = known.stray_gates.seen(after)
+    if key is not None:
+        known.agenda.dirty.add(key)
 
 
 def _pod_changed(known: Known, before: ObservedPod | None, after: ObservedPod | None) -> None:

@@ -14,6 +14,7 @@ def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
     known.term = Term(event.epoch, frozenset() if event.clean else gated)
     known.agenda.dirty = set(known.cache.clusters) | set(known.cache.gangs)
     known.agenda.dirty |= known.cache.keys_of_pods() | known.quota.gangs.keys()
+    known.agenda.dirty |= known.stray_gates.keys()
     known.reports.census.changed |= known.queues.objects.keys()
     known.agenda.cycle_wanted = True
 
@@ -30,6 +31,7 @@ def forget_term(known: Known) -> None:
     known.term = Term()
     known.agenda.forget_term()
     known.unknown_keys.forget_told()
+    known.stray_gates.forget_told()
     known.reports.forget_term()
     known.waiting_limit = WaitingLimit(known.waiting_limit.most)
     known.cycles.memory = None

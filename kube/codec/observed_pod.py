@@ -119,7 +119,8 @@ class ObservedPod:
     its namespace and labels, which the affinity terms of other pods match; `holder` is the
     controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
     when its grace is over, in seconds since 1970; 0 where it is not being deleted. `is_daemon` says
-    that it is a pod of a DaemonSet, or the mirror of a static one; `succeeded` that it ended well.
+    that it is a pod of a DaemonSet, or the mirror of a static one; `succeeded` that it ended well;
+    `gated_for_none` that it has our gate and is in no gang.
     """
 
     namespace: str
@@ -144,6 +145,7 @@ class ObservedPod:
     ends_by: float = 0.0
     is_daemon: bool = False
     succeeded: bool = False
+    gated_for_none: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -239,7 +241,15 @@ def observe(
         ends_by=moment_of(pod.metadata.deletion_timestamp),
         is_daemon=_is_daemon(pod.metadata),
         succeeded=pod.status.phase == "Succeeded",
+        gated_for_none=_is_gated_for_none(pod, member),
     )
+
+
+def _is_gated_for_none(pod: Pod, member: Membership | None) -> bool:
+    """Say whether a pod has our gate, and no gang for which it would be taken off."""
+    if member is not None and member.gang.name != STRAYS:
+        return False
+    return any(gate.name == names.GATE for gate in pod.spec.scheduling_gates)
 
 
 def _with_amounts_unread(bare: BarePod) -> Pod:

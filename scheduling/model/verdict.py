@@ -50,6 +50,8 @@ class Reason(StrEnum):
     RUNNING = "Running"
     EXCESS_PODS = "ExcessPods"
     DEADLINE_NEAR = "DeadlineNear"
+    JOB_ENDED = "JobEnded"
+    NO_GANG = "NoGang"
     UNKNOWN_KEY = "UnknownKey"
     GATHERED = "Gathered"
     NOT_REQUIRED = "NotRequired"

@@ -16,6 +16,7 @@ import pytest
 from testbed.cluster import Cluster
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
+from testbed.recipes import chosen_kuberay
 from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import Plot, plotted
 from tests.controlplane.provisioning import definition
@@ -29,6 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.controlplane)
+
+
+def cron_jobs() -> tuple[str, ...]:
+    """What switches RayCronJobs on, which are alpha; older releases of KubeRay have none."""
+    with_them = chosen_kuberay().startswith("1.6")
+    return ("--feature-gates=RayCronJob=true",) if with_them else ()
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +53,7 @@ def muster(
 ) -> Iterator[Muster]:
     """One cluster with Muster running, under exactly the rights that its manifests give it."""
     options = Options(
-        kuberay_args=("--reconcile-concurrency=4",),
+        kuberay_args=("--reconcile-concurrency=4", *cron_jobs()),
         kuberay_env=dashboards.environment,
         users={"muster": (), "tenant": (), "owner": (), "queues": ()},
         crds=(definition(tmp_path_factory.mktemp("crds") / "provisioningrequests.yaml"),),

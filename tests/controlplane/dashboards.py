@@ -1,8 +1,9 @@
-"""Plays the dashboards of Ray heads, so that RayJobs run and end on nodes without a kubelet.
+"""Plays the dashboards of Ray heads: RayJobs run and end, RayServices serve, without a kubelet.
 
 No Ray runs on such nodes, and the names of Services lead nowhere. Go's HTTP client sends what is
 meant for other machines to the proxy in its environment: this one answers in place of all
 dashboards. A job lives on one head pod, and is lost with it; without a ready head nothing answers.
+What is deployed on a head serves at once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tests.controlplane.plot import is_ready, label
 from tests.controlplane.rayclusters import Json
 
 JOBS = "/api/jobs/"
+SERVE = "/api/serve/applications/"
 _ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 Answer = tuple[http.HTTPStatus, Json]
@@ -38,11 +40,12 @@ class Plot(Protocol):
 
 
 class Dashboards(Closing):
-    """An HTTP proxy on loopback, and the jobs of each head pod by its uid."""
+    """An HTTP proxy on loopback, the jobs of each head pod by its uid, and the heads that serve."""
 
     def __init__(self) -> None:
         self._plots: dict[str, Plot] = {}
         self._jobs: dict[tuple[str, str], str] = {}
+        self._serving: set[str] = set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -66,14 +69,23 @@ class Dashboards(Closing):
 
     def succeed(self, plot: Plot, cluster: str, job_id: str) -> None:
         """Let a job that was submitted to the head of a RayCluster end well."""
+        self._end(plot, cluster, job_id, "SUCCEEDED")
+
+    def fail(self, plot: Plot, cluster: str, job_id: str) -> None:
+        """Let such a job fail."""
+        self._end(plot, cluster, job_id, "FAILED")
+
+    def _end(self, plot: Plot, cluster: str, job_id: str, status: str) -> None:
         assert self.runs(plot, cluster, job_id)
-        self._jobs[_job_on(plot, cluster, job_id)] = "SUCCEEDED"
+        self._jobs[_job_on(plot, cluster, job_id)] = status
 
     def answer(self, method: str, url: str, body: bytes) -> Answer:
         """Answer one request to a dashboard."""
         asked = urllib.parse.urlsplit(url)
         service, namespace = [*(asked.hostname or "").split("."), ""][:2]
         head = self._head_behind(namespace, service)
+        if head and asked.path == SERVE:
+            return self._served(head, method)
         if not head or not asked.path.startswith(JOBS):
             return http.HTTPStatus.SERVICE_UNAVAILABLE, {}
         job_id = asked.path.removeprefix(JOBS)
@@ -89,6 +101,11 @@ class Dashboards(Closing):
         found = [] if plot is None else plot.all("Service")
         chosen = [each for each in found if each["metadata"]["name"] == service]
         return _head(plot, chosen[0]["spec"]["selector"]) if plot is not None and chosen else ""
+
+    def _served(self, head: str, method: str) -> Answer:
+        self._serving |= {head} if method == "PUT" else set()
+        runs = {"app": {"name": "app", "status": "RUNNING", "deployments": {}}}
+        return http.HTTPStatus.OK, {"applications": runs if head in self._serving else {}}
 
     def _submitted(self, head: str, job_id: str) -> Answer:
         self._jobs.setdefault((head, job_id), "RUNNING")

@@ -44,6 +44,7 @@ _GROUPS = {
     "RayCluster": "/apis/ray.io/v1",
     "RayJob": "/apis/ray.io/v1",
     "RayService": "/apis/ray.io/v1",
+    "RayCronJob": "/apis/ray.io/v1",
     "Gang": "/apis/muster.dev/v1alpha1",
     "ProvisioningRequest": "/apis/autoscaling.x-k8s.io/v1",
     "PodTemplate": "/api/v1",

@@ -323,11 +323,17 @@ def own_pin_in_a_template(scene: Scene) -> None:
 
 
 def gate_without_a_gang(scene: Scene) -> None:
-    """It waits until its author deletes it."""
+    """It waits until its author deletes it, and is told so; also one with the labels of a gang."""
     gate = [{"name": names.GATE}]
-    assert gates(scene.created(pod("stuck", schedulingGates=gate, **tiny()))) == [names.GATE]
-    with scene.user().session() as session:
-        session.call("DELETE", scene.own.path("Pod", "stuck"))
+    ray = {names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "forged", names.RAY_GROUP: "workers"}
+    made = {"stuck": pod("stuck", schedulingGates=gate, **tiny())}
+    made["stuck-as-ray"] = pod("stuck-as-ray", labels=ray, schedulingGates=gate, **tiny())
+    for each in made.values():
+        assert gates(scene.created(each)) == [names.GATE]
+    for name in made:
+        scene.own.wait_event(name, "NoGang", "no RayCluster made it", kind="Pod")
+        with scene.user().session() as session:
+            session.call("DELETE", scene.own.path("Pod", name))
 
 
 def queue_of_others(scene: Scene) -> None:

@@ -104,6 +104,11 @@ class Job:
         self.wait_state("Complete")
         assert self.status["jobStatus"] == "SUCCEEDED"
 
+    def fail(self) -> None:
+        """Let the job fail on Ray; what KubeRay makes of it is its own."""
+        self.dashboards.fail(self.plot, self.cluster, self.status["jobId"])
+        self._touch()
+
     def end_submitter(self, phase: str) -> None:
         """End the submitter of a mode that has one."""
         if self.mode == "K8sJobMode":

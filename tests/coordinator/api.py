@@ -6,6 +6,7 @@ Objects are JSON and never changed in place, so an event may hold one for as lon
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Any, NamedTuple, cast
 
@@ -270,9 +271,13 @@ class Api:
                 watch.queues[change.key.plural].append(change)
 
     def _stamp(self) -> str:
-        minutes, seconds = divmod(int(self.now), 60)
-        hours, minutes = divmod(minutes, 60)
-        return f"2026-01-01T{hours % 24:02}:{minutes:02}:{seconds:02}Z"
+        return stamp_at(self.now)
+
+
+def stamp_at(now: float) -> str:
+    """The stamp of a moment, in seconds since the worlds begin."""
+    at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=int(now))
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def copied(obj: Json) -> Json:

@@ -72,7 +72,7 @@ from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator import app_wrappers
-from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of
+from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of, stamp_at
 from tests.coordinator.builders import TEAM, pod_of
 from tests.coordinator.held import foresee_in
 from tests.coordinator.ray_jobs import reconcile as reconcile_ray_jobs
@@ -144,6 +144,8 @@ class Replica:
         self.echoed: list[EmitEvent] = []  # on Gangs and head pods
         self.logged: list[LogDecision] = []
         self.leading = False
+        self.clock_off = 0.0
+        """Seconds by which the clock of its machine is ahead of that of the API server."""
         self._executor = Executor(
             cast(RealClient, self.client),
             self,
@@ -220,7 +222,8 @@ class Replica:
         self.handle(events)
 
     def _moment(self) -> Moment:
-        return Moment(self.api.now, self.api._stamp(), WALL + self.api.now)
+        seconds = self.api.now + self.clock_off
+        return Moment(self.api.now, stamp_at(seconds), WALL + seconds)
 
     # ---- leading
 

@@ -96,6 +96,42 @@ def test_all_of_a_gang_that_waits_for_its_release_are_decided_anew_in_their_new_
     assert slots(world) == 3
 
 
+def recreated(world: World, cpu: str) -> None:
+    """Change the template with `upgradeStrategy: Recreate`: KubeRay deletes all pods at once."""
+    changed(world, cpu=cpu)
+    for pod in list(world.pods("a")):
+        world.api.remove(key_of(pod))
+
+
+def test_a_gang_that_is_recreated_in_a_shape_without_room_starts_no_pod() -> None:
+    """Also not the head, whose slot is there still; the room goes to others."""
+    world = running(node("n1", cpu=4))
+    recreated(world, "2")
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.status("a")["phase"]) == ({}, "Queued")
+    world.create(gang_of("b", 3))
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 4}
+
+
+def test_a_gang_that_is_recreated_between_its_decision_and_its_release_starts_whole() -> None:
+    """The head comes back first, in its old shape: alone it is not released into its slot."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    world.kuberay()
+    leader = world.leader
+    leader.hear_all()
+    leader.act_all()
+    leader.cycle()
+    recreated(world, "1500m")
+    world.settle(seconds=60)
+    assert (world.bound("a"), world.status("a")["phase"]) == ({}, "Queued")
+    recreated(world, "500m")
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 3}
+    assert slots(world) == 3
+
+
 def test_a_replica_of_several_hosts_gives_its_slots_up_for_one_of_another_shape() -> None:
     world = World(node("n1", cpu=8))
     world.create(ray_cluster("a", group("workers", 2, hosts=2)))

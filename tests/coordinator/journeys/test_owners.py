@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.coordinator.api import Key
+from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
 from tests.coordinator.ray_jobs import job_of, owned_by, ray_job, ray_service
 from tests.coordinator.world import World
@@ -117,3 +117,38 @@ def test_a_deadline_that_no_calendar_has_is_none(began: str, seconds: int) -> No
     world.settle(seconds=10)
     assert world.status("job-1")["phase"] == "Queued"
     assert warnings(world) == []
+
+
+@pytest.mark.parametrize("state", ["Failed", "Complete"])
+def test_the_gang_of_a_rayjob_that_ended_before_it_started_is_not_started(state: str) -> None:
+    """KubeRay leaves the RayCluster, on which nothing would ever run."""
+    world = with_job(activeDeadlineSeconds=400)
+    state_of(world, state)
+    world.settle(seconds=500)
+    status = world.status("job-1")
+    assert (status["phase"], status["reason"]) == ("Queued", "JobEnded")
+    assert f"RayJob job has ended ({state})" in status["message"]
+    assert "KubeRay ends" not in status["message"]
+    assert warnings(world) == []
+    world.api.remove(Key("pods", "others", "other"))
+    world.settle(seconds=100)
+    assert world.bound("job-1") == {}
+
+
+def test_a_gang_that_runs_when_its_rayjob_ends_goes_on() -> None:
+    """What becomes of its RayCluster then KubeRay says: a person may still look at it."""
+    world = with_job()
+    world.api.remove(Key("pods", "others", "other"))
+    world.settle(seconds=10)
+    state_of(world, "Complete")
+    world.settle(seconds=10)
+    world.api.remove(key_of(world.pods("job-1")[-1]))
+    world.settle(seconds=10)
+    assert world.bound("job-1") == {"n1": 4}
+    assert world.status("job-1")["message"] == "the minimum is ready"
+
+
+def state_of(world: World, state: str) -> None:
+    """Have KubeRay say how far the RayJob is."""
+    said = {"jobDeploymentStatus": state}
+    world.api.change(job_of(world.api, "job"), lambda obj: obj["status"].update(said))

@@ -1,0 +1,100 @@
+"""Tells of pods that have Muster's gate and are in no gang, by an Event on each.
+
+A person wrote the gate into a template, or it was left on a pod whose RayCluster went without it.
+Nothing takes it off such a pod, and there is no Gang that could say so. What was told is forgotten
+with the term: the next leader tells it once more.
+"""
+
+from dataclasses import dataclass, field
+
+from coordinator.messages.actions import EmitEvent, Regarding
+from coordinator.record.event_budget import renewal_of
+from kube.codec.observed_pod import STRAYS, ObservedPod
+from kube.objects import names
+from scheduling.model.gang import GangKey
+from scheduling.model.verdict import Reason
+
+PODS = 10
+"""So many pods of a namespace are told of at a time: a Deployment may have thousands."""
+
+SPACING = 60.0
+"""Seconds from those to the next pods of the namespace."""
+
+MESSAGE = (
+    f"the scheduling gate {names.GATE} is on this pod, and no RayCluster made it: nothing takes "
+    "the gate off, so it never starts; delete the pod, and leave the gate out of what makes it"
+)
+
+
+@dataclass(slots=True)
+class _Pod:
+    """Such a pod, and when it was told of last (monotonic seconds)."""
+
+    name: str
+    told: float = float("-inf")
+
+
+@dataclass
+class StrayGates:
+    """Such pods by namespace and uid, and when the next of a namespace may be told of."""
+
+    _pods: dict[str, dict[str, _Pod]] = field(default_factory=dict)
+    _next: dict[str, float] = field(default_factory=dict)
+
+    def seen(self, pod: ObservedPod) -> GangKey | None:
+        """Take in a pod as it is now; returns what is to be looked at."""
+        if not pod.gated_for_none or not pod.alive:
+            self.gone(pod.namespace, pod.uid)
+            return None
+        self._pods.setdefault(pod.namespace, {}).setdefault(pod.uid, _Pod(pod.name))
+        return GangKey(pod.namespace, STRAYS)
+
+    def gone(self, namespace: str, uid: str) -> None:
+        """Forget a pod."""
+        pods = self._pods.get(namespace)
+        if pods is not None and pods.pop(uid, None) is not None and not pods:
+            del self._pods[namespace]
+            self._next.pop(namespace, None)
+
+    def keys(self) -> set[GangKey]:
+        """Return what is to be looked at when a term begins."""
+        return {GangKey(namespace, STRAYS) for namespace in self._pods}
+
+    def news(self, key: GangKey, now: float) -> list[EmitEvent]:
+        """Return what is to be told at once of the pods of a namespace."""
+        at = self.due_at(key)
+        if at is None or at > now:
+            return []
+        pods = self._pods[key.namespace]
+        due = sorted((_due(uid, pod), pod.name, uid) for uid, pod in pods.items())
+        chosen = [(name, uid) for at, name, uid in due[:PODS] if at <= now]
+        self._next[key.namespace] = now + SPACING
+        for _, uid in chosen:
+            pods[uid].told = now
+        return [_event(key, name, uid) for name, uid in chosen]
+
+    def due_at(self, key: GangKey) -> float | None:
+        """When the next of them is to be told of; None where there is none."""
+        pods = self._pods.get(key.namespace) if key.name == STRAYS else None
+        if pods is None:
+            return None
+        return max(
+            min(_due(uid, pod) for uid, pod in pods.items()),
+            self._next.get(key.namespace, float("-inf")),
+        )
+
+    def forget_told(self) -> None:
+        """Begin anew with telling."""
+        self._next.clear()
+        for pods in self._pods.values():
+            for pod in pods.values():
+                pod.told = float("-inf")
+
+
+def _due(uid: str, pod: _Pod) -> float:
+    return pod.told + renewal_of(uid)
+
+
+def _event(key: GangKey, name: str, uid: str) -> EmitEvent:
+    on = Regarding("v1", "Pod", name, uid)
+    return EmitEvent(key, uid, warning=True, reason=Reason.NO_GANG, message=MESSAGE, regarding=on)
