@@ -1,0 +1,35 @@
+"""Asks a real Ray for resources, or what its autoscaler sees; started with the Python of Ray.
+
+    python ray_client.py ADDRESS request JSON    a list of resources that the cluster is to have
+    python ray_client.py ADDRESS seen            prints the nodes of Ray and what is on its way
+"""
+
+import json
+import sys
+from typing import Any
+
+from ray.autoscaler.v2.sdk import get_cluster_status, request_cluster_resources
+
+
+def _seen(address: str) -> dict[str, Any]:
+    """Names of pods by how Ray has them; `launches` counts workers that are no pods yet."""
+    status = get_cluster_status(address)
+    running = (*status.active_nodes, *status.idle_nodes)
+    return {
+        "running": sorted(each.instance_id for each in running),
+        "pending": sorted(each.details.rpartition(" ")[2] for each in status.pending_nodes),
+        "details": sorted(each.details for each in status.pending_nodes),
+        "launches": sum(each.launch_count for each in status.pending_launches),
+    }
+
+
+def _main(address: str, command: str, *arguments: str) -> None:
+    if command == "request":
+        wanted = [{"resources": each} for each in json.loads(arguments[0])]
+        request_cluster_resources(address, wanted)
+    else:
+        sys.stdout.write(json.dumps(_seen(address)))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])
