@@ -12,14 +12,13 @@ from ray.autoscaler.v2.sdk import get_cluster_status, request_cluster_resources
 
 
 def _seen(address: str) -> dict[str, Any]:
-    """Names of pods by how Ray has them; `launches` counts workers that are no pods yet."""
+    """The pods of nodes that run, and how many workers are on their way: as pods, and as wishes."""
     status = get_cluster_status(address)
     running = (*status.active_nodes, *status.idle_nodes)
     return {
         "running": sorted(each.instance_id for each in running),
-        "pending": sorted(each.details.rpartition(" ")[2] for each in status.pending_nodes),
-        "details": sorted(each.details for each in status.pending_nodes),
-        "launches": sum(each.launch_count for each in status.pending_launches),
+        "pending": len(status.pending_nodes),
+        "requested": sum(each.count for each in status.pending_launches),
     }
 
 

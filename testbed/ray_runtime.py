@@ -85,7 +85,10 @@ class RayRuntime(Closing):
         self._ask("request", json.dumps([resources] * count))
 
     def seen(self) -> Json:
-        """The pods by how Ray has them: `running` are its nodes, `pending` are on their way."""
+        """What Ray sees: the pods of its `running` nodes; `pending` pods and `requested` workers.
+
+        The last two are numbers. A pod that Ray does not run on yet is pending, gated or not.
+        """
         found: Json = json.loads(self._ask("seen"))
         return found
 
@@ -127,6 +130,8 @@ class RayRuntime(Closing):
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
             "KUBERNETES_SERVICE_PORT_HTTPS": port,
             "KUBERAY_CRD_VER": "v1",
+            # For `ray health-check`, which the autoscaler calls: it stays on loopback by this too.
+            "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
             "PATH": f"{RAY_PYTHON.parent}:{os.environ['PATH']}",
             "TESTBED_RAY_HEAD": self._address,
             "TESTBED_RAY_TOKEN": str(token),
