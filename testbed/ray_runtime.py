@@ -30,6 +30,7 @@ REMEDY = "`make ray` installs it into out/ray-venv"
 _RAY = (str(RAY_PYTHON), str(_HERE / "ray_on_loopback.py"))
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_autoscaler_v2": "1"}
 """Nothing is reported to Ray's makers; version 2 of the autoscaler, as KubeRay's default is."""
+_STARTED = "Ray runtime started"
 _HEAD_GROUP = "headgroup"
 _GROUP, _TYPE, _CLUSTER = "ray.io/group", "ray.io/node-type", "ray.io/cluster"
 _STORE_BYTES = 80_000_000
@@ -175,6 +176,8 @@ class RayRuntime(Closing):
         elif name not in self._nodes and self._is_node(pod, "worker"):
             arguments = [f"--address={self._address}", "--num-cpus=1"]
             self._start_node(name, arguments, pod["metadata"]["labels"][_GROUP])
+            # Of two that start at once in one folder, one hangs.
+            wait_until(lambda: _STARTED in self._nodes[name].log.read_text(), f"Ray on {name}")
 
     def _on(self, _: str, found: Json) -> None:
         """Keep what is asked of the first worker group."""
