@@ -1,7 +1,7 @@
 """Asks a real Ray for resources, or what its autoscaler sees; started with the Python of Ray.
 
-    python ray_client.py ADDRESS request JSON    a list of resources that the cluster is to have
-    python ray_client.py ADDRESS seen            prints the nodes of Ray and what is on its way
+`ADDRESS request JSON` names a list of resources that the cluster is to have, instead of what was
+asked before. `ADDRESS seen` prints the nodes of Ray and what is on its way, as JSON.
 """
 
 import json

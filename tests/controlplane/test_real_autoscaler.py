@@ -71,6 +71,13 @@ def wait_one_replica_waits(plot: Plot, hosts: int) -> None:
     plot.wait(waits, "two replicas to be released, and all of the third to wait")
 
 
+def wait_refused(plot: Plot, pods: int) -> None:
+    """Wait until the Gang says that these pods of its surplus wait for room."""
+    status = plot.wait_message("a", f"of {pods} workers fit")
+    told = condition(status, "SurplusPlaced")
+    assert (told["status"], told["reason"]) == ("False", "InsufficientResources")
+
+
 @pytest.mark.parametrize(("hosts", "cpus"), [(1, "3500m"), (2, "6500m")], ids=["one", "two"])
 def test_rays_autoscaler_gives_up_what_waits_and_asks_again(
     plot: Plot, muster: Muster, hosts: int, cpus: str
@@ -84,9 +91,7 @@ def test_rays_autoscaler_gives_up_what_waits_and_asks_again(
         ray.request(3 * hosts, CPU=1)
         wait_one_replica_waits(plot, hosts)
         first, running = workers(plot, held=True), workers(plot, held=False)
-        plot.wait_message("a", f"{hosts} of {3 * hosts + 1} pods wait")
-        told = condition(plot.status("a"), "SurplusPlaced")
-        assert (told["status"], told["reason"]) == ("False", "InsufficientResources")
+        wait_refused(plot, hosts)
         wait_seen(plot, ray, running, hosts)
 
         before, given_up, after = wait_given_up(plot, ray)
@@ -95,7 +100,7 @@ def test_rays_autoscaler_gives_up_what_waits_and_asks_again(
         assert given_up.time - before.time >= GIVES_UP
         wait_one_replica_waits(plot, hosts)
         assert (workers(plot, held=False), workers(plot, held=True) & first) == (running, set())
-        assert condition(plot.status("a"), "SurplusPlaced")["reason"] == "InsufficientResources"
+        wait_refused(plot, hosts)
 
         plot.add_nodes(NodeSpec("more", cpus=hosts, memory=PLENTY))
         plot.wait_running("a", 1 + 3 * hosts)
@@ -106,6 +111,6 @@ def test_rays_autoscaler_gives_up_what_waits_and_asks_again(
         plot.wait_phase("next", "Queued", "InsufficientResources")
         ray.request(0)
         plot.wait_running("next", 2 * hosts)  # no slot is kept for a worker that Ray ended
-        plot.wait(lambda: minimums(plot, "a")["workers"] == (hosts, hosts), "one replica to be left")
+        plot.wait(lambda: minimums(plot, "a")["workers"] == (hosts, hosts), "one replica to stay")
         assert (ray.asked[-1].replicas, len(ray.asked[-1].deleted)) == (1, 2 * hosts)
         assert plot.status("a")["phase"] == "Running"
