@@ -3,6 +3,7 @@
 #   PYTHON       the Python that .venv is made of
 #   PYTEST_ARGS  more arguments for pytest: make test-unit PYTEST_ARGS="-k quota -x"
 #   UPGRADE      make lock UPGRADE=1 takes the newest versions that pyproject.toml allows
+#   MINUTES      how long make soak takes, 10 by default; SEED is that of its plan
 #   TAG          the tag of a release, v and the version: make release-check TAG=v0.1.0
 #   REGISTRY     name of the container image, with the registry where it goes; as images are called,
 #                in lower case
@@ -104,6 +105,13 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
 
+MINUTES ?= 10
+SEED ?=
+
+.PHONY: soak
+soak: venv build ## gangs under every fault for MINUTES; SEED= plays a plan again
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 .PHONY: lint
 lint: venv ## check format, lint, types and imports
 	$(BIN)/ruff format --check .
@@ -125,6 +133,10 @@ build: venv ## build the control plane that demo and tests run on (minutes once,
 .PHONY: crds
 crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
+
+.PHONY: recordings
+recordings: venv ## write the recordings that tests/replay plays again
+	$(BIN)/python -m tests.replay.recorded
 
 .PHONY: chart
 chart: venv build ## write the Helm chart in charts/muster from what kustomize builds of manifests

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks import (
+    alive,
     backlog,
     burst,
     extender,
@@ -14,6 +15,7 @@ from benchmarks import (
     held,
     large,
     latency,
+    lifetime,
     many_queues,
     nominated,
     nomination,
@@ -21,6 +23,7 @@ from benchmarks import (
     preempting,
     programs,
     reconciles,
+    recording,
     release,
     relist,
     reviews,
@@ -66,6 +69,10 @@ CASES = {
         "What do nominations cost 300 waiting gangs once they can go?",
         2,
         backlog.measure_nominations,
+    ),
+    "alive": Case("What do 500 gangs that run cost the coordinator?", 3, alive.measure),
+    "lifetime": Case(
+        "How soon is a lost worker replaced, and do a hundred more run?", 10, lifetime.measure
     ),
     "idle": Case("How long does one gang take in an idle cluster?", 20, latency.measure_idle),
     "wakeup": Case(
@@ -123,6 +130,7 @@ CASES = {
         "What do nominations cost kube-scheduler on 5,000 nodes?", 3, nomination.measure_large
     ),
     "nominated": Case("What do 10,000 nominated pods cost the coordinator?", 3, nominated.measure),
+    "recording": Case("What does a recording cost in a burst?", 10, recording.measure),
     "scrape": Case("What does a scrape of the metrics cost?", 20, scrape.measure),
     "programs": Case(
         "How soon is each program ready, and how much memory does it take?", 3, programs.measure

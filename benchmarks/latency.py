@@ -41,7 +41,7 @@ class Wake:
 def measure_idle(samples: int) -> Outcome:
     """One gang after the other in an idle cluster, create to Running."""
     with plane(8) as on:
-        stock, ours = _in_blocks(on, samples, _one_by_one)
+        stock, ours = in_blocks(on, samples, _one_by_one)
     row = Row("create to Running", "s", tuple(ours), tuple(stock), paired=False)
     return Outcome([beyond_within(row, IDLE_AIM), _tail("create to Running", stock, ours)])
 
@@ -49,7 +49,7 @@ def measure_idle(samples: int) -> Outcome:
 def measure_wake(samples: int) -> Outcome:
     """Two gangs that do not both fit: first deleted to second fully Running."""
     with plane(SIZE.workers) as on:
-        stock, ours = _in_blocks(on, samples, _hand_over)
+        stock, ours = in_blocks(on, samples, _hand_over)
     note = "stock: the head of the second runs already and its workers are Pending"
     return Outcome(wake_rows(stock, ours), notes=[note])
 
@@ -111,7 +111,8 @@ class Block:
         return float(max(getattr(pod, stage) for pod in self.watch.of(name)))
 
 
-def _in_blocks(on: Plane, samples: int, run: Callable[[Block], list[T]]) -> tuple[list[T], list[T]]:
+def in_blocks(on: Plane, samples: int, run: Callable[[Block], list[T]]) -> tuple[list[T], list[T]]:
+    """Run stock and Muster in turn, in blocks of samples; returns what each side found."""
     found: dict[bool, list[T]] = {False: [], True: []}
     for number in range(_BLOCKS):
         for gang in (False, True):

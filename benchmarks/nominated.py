@@ -89,17 +89,17 @@ class HeldUp(Simulation):
 
     def cycle_for(self, job: Job) -> float:
         """Let one more gang come; return the CPU seconds of the cycle that places it."""
-        self._handle(self._arrival(job))
+        self.handle(self._arrival(job))
         began = time.process_time()
-        self._handle([CycleDue()])
+        self.handle([CycleDue()])
         return time.process_time() - began
 
     def next_leader(self) -> tuple[float, list[Action]]:
         """Return the CPU seconds and the actions of the begin of another leader's term."""
         self.state = CoordinatorState(guard=self.state.guard)
-        self._handle(list(self._lists()))
+        self.handle(list(self._lists()))
         began = time.process_time()
-        actions = [*self._handle([TermStarted(2, clean=True)]), *self._handle([CycleDue()])]
+        actions = [*self.handle([TermStarted(2, clean=True)]), *self.handle([CycleDue()])]
         return time.process_time() - began, actions
 
     def _lists(self) -> Iterator[Event]:
@@ -115,7 +115,8 @@ class HeldUp(Simulation):
         self._clusters += [each for each in found if isinstance(each, ClusterSeen)]
         return found
 
-    def _carry_out(self, action: Action) -> Iterator[Event]:
+    def carry_out(self, action: Action) -> Iterator[Event]:
+        """Carry nominations out, and no release: gangs wait for ever."""
         match action:
             case ReleasePod():
                 return
@@ -123,12 +124,12 @@ class HeldUp(Simulation):
                 yield self._nominate(key, pod.metadata.uid, node)
                 yield NominationEnded(key, pod.metadata.uid)
             case _:
-                yield from super()._carry_out(action)
+                yield from super().carry_out(action)
 
     def _nominate(self, key: GangKey, uid: str, node: str) -> Event:
         course = self.courses[key]
         raw = msgspec.to_builtins(course.raw[uid])
-        raw["metadata"]["resourceVersion"] = self._next_version()
+        raw["metadata"]["resourceVersion"] = self.next_version()
         raw["status"] = {"nominatedNodeName": node}
         course.raw[uid] = msgspec.convert(raw, Pod)
         course.pods[uid] = observe(course.raw[uid])

@@ -101,6 +101,10 @@ class Simulation:
         self.writes: Counter[str] = Counter()
         self._queues = {each.metadata.name: self._numbered(each) for each in queues}
         self._ends: list[tuple[float, str, GangKey]] = []
+        self.begin(nodes)
+
+    def begin(self, nodes: Iterable[Node]) -> None:
+        """Tell the coordinator what there is, and have it lead."""
         self._tell([NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE)))])
         self._tell([NodeSeen(node) for node in nodes])
         self._tell([QueueSeen(queue) for queue in self._queues.values()])
@@ -132,14 +136,14 @@ class Simulation:
     def observe(self, arrivals: Iterable[tuple[float, list[Event]]]) -> None:
         """Let the coordinator see jobs come, and decide when all have."""
         for self.now, events in arrivals:
-            self._act(self._handle(events))
+            self._act(self.handle(events))
         self._tell([])
 
     def end_one(self) -> float:
         """End a running gang; return how many CPU seconds the cycle took that followed."""
-        self._act(self._handle(self._end()))
+        self._act(self.handle(self._end()))
         began = time.process_time()
-        actions = self._handle([CycleDue()])
+        actions = self.handle([CycleDue()])
         took = time.process_time() - began
         self._act(actions)
         return took
@@ -201,7 +205,7 @@ class Simulation:
 
     def _bind(self, key: GangKey, uid: str, node: str) -> Iterator[Event]:
         course = self.courses[key]
-        pod = _bound(course.raw[uid], node, self._next_version())
+        pod = _bound(course.raw[uid], node, self.next_version())
         course.pods[uid] = observe(pod)
         yield PodSeen(course.pods[uid])
         yield PodPatchEnded(key, uid, None)
@@ -210,14 +214,14 @@ class Simulation:
             heapq.heappush(self._ends, (self.now + course.job.runs, key.name, key))
 
     def _store(self, key: GangKey, gang: dict[str, Any]) -> Iterator[Event]:
-        gang["metadata"]["resourceVersion"] = self._next_version()
+        gang["metadata"]["resourceVersion"] = self.next_version()
         self._gangs[key] = gang
         yield GangSeen(msgspec.convert(gang, Gang))
         yield WriteEnded(key, None)
 
     def _store_queue(self, action: QueueAction) -> Iterator[Event]:
         queue = msgspec.to_builtins(self._queues[action.name])
-        queue["metadata"]["resourceVersion"] = self._next_version()
+        queue["metadata"]["resourceVersion"] = self.next_version()
         if isinstance(action, WriteQueueStatus):
             queue["status"] = action.status
         else:
@@ -227,11 +231,12 @@ class Simulation:
         yield QueueWriteEnded(action.name, None)
 
     def _numbered(self, queue: GangQueue) -> GangQueue:
-        version = self._next_version()
+        version = self.next_version()
         metadata = msgspec.structs.replace(queue.metadata, resource_version=version)
         return msgspec.structs.replace(queue, metadata=metadata)
 
-    def _next_version(self) -> str:
+    def next_version(self) -> str:
+        """Return a resource version above all before."""
         self._version += 1
         return str(self._version)
 
@@ -239,21 +244,23 @@ class Simulation:
 
     def _tell(self, events: Sequence[Event]) -> None:
         """Tell events, carry out what follows, and let it decide, until it rests."""
-        self._act(self._handle(events))
+        self._act(self.handle(events))
         while self.state.cycle_wanted:
-            self._act(self._handle([CycleDue()]))
+            self._act(self.handle([CycleDue()]))
 
     def _act(self, actions: Iterable[Action]) -> None:
         """Carry out actions, and those that follow from them."""
         left = deque(actions)
         while left:
-            left.extend(self._handle(list(self._carry_out(left.popleft()))))
+            left.extend(self.handle(list(self.carry_out(left.popleft()))))
 
-    def _handle(self, events: Sequence[Event]) -> list[Action]:
+    def handle(self, events: Sequence[Event]) -> list[Action]:
+        """Let the coordinator hear of events; returns what it asks for."""
         wall = BEGIN + self.now
         return self.state.handle(events, Moment(self.now, _stamp(wall), wall)) if events else []
 
-    def _carry_out(self, action: Action) -> Iterator[Event]:
+    def carry_out(self, action: Action) -> Iterator[Event]:
+        """Carry out an action; yields what is seen of that."""
         match action:
             case CreateGang(key, body):
                 meta = {**body["metadata"], "uid": f"gang-{key.name}"}

@@ -27,7 +27,7 @@ SETTINGS: Mapping[str, type[ProgramSettings]] = {
     "extender": ExtenderSettings,
     "wrapper": WrapperSettings,
 }
-BY_SWITCH = {"coordinator": {"APP_WRAPPERS"}, "extender": {"APP_WRAPPERS"}}
+BY_SWITCH = {"coordinator": {"APP_WRAPPERS", "PROVISIONING"}, "extender": {"APP_WRAPPERS"}}
 """Settings that follow from another value."""
 
 _TEXT: Json = {"type": "string", "minLength": 1}
@@ -85,6 +85,9 @@ def _choices() -> Iterator[Value]:
     yield Value("scheduler.image", image, _TEXT, "its image, of your cluster's version")
     yield _off("appWrappers.enabled", "AppWrappers; their definitions are applied apart")
     yield _off("appWrappers.secrets", "Secrets may be wrapped, too: muster-wrapper can read all")
+    yield _off(
+        "provisioning.enabled", "Cluster Autoscaler is asked for nodes where a queue says so"
+    )
     yield _off("dashboard.enabled", "the page of `muster dashboard` as a Deployment")
     yield _off("roles.viewer", "the ClusterRole `muster-viewer`, to be bound")
     yield _off("roles.fit", "the ClusterRole `muster-fit`, to be bound")

@@ -26,6 +26,7 @@ SWITCHES = (
     Switch("scheduler", ".Values.scheduler.enabled"),
     Switch("app-wrapper", ".Values.appWrappers.enabled"),
     Switch("wrapped-secrets", ".Values.appWrappers.secrets"),
+    Switch("provisioning", ".Values.provisioning.enabled"),
     Switch("dashboard", ".Values.dashboard.enabled"),
     Switch("viewer", ".Values.roles.viewer"),
     Switch("fit", ".Values.roles.fit"),

@@ -153,4 +153,7 @@ SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["r
 BLIND = Gauge("muster_watch_blind", "1 while the watch is down", ["resource"])
 SILENCE = Gauge("muster_watch_silence_seconds", "Since the watch last heard", ["resource"])
 RELISTS = Gauge("muster_watch_relists", "Lists that the watch took over", ["resource"])
+REOPENED = Gauge(
+    "muster_watch_reopened", "Times that the watch was opened again on a suspicion", ["resource"]
+)
 CONNECTIONS = ConnectionMetrics("coordinator", REGISTRY)

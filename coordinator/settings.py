@@ -86,6 +86,16 @@ class Settings(LeaderSettings):
     """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:
     there they add to the priority of the pods, and elsewhere they are ignored."""
 
+    record: Path | None = None
+    """File that every event and every action is written to; unset: none are."""
+
+    record_limit: int = Field(default=1024, ge=1, le=1_048_576)
+    """MiB at which the recording ends; one of an earlier start may take as much beside it."""
+
+    provisioning: bool = False
+    """Whether Cluster Autoscaler is asked for nodes, by ProvisioningRequests, for gangs whose
+    queue says so (`spec.provisioning`); the component `provisioning` gives the rights."""
+
     listen_address: str = "127.0.0.1"
     """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""
 

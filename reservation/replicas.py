@@ -6,7 +6,16 @@ from dataclasses import replace
 
 from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import rebuilt
-from reservation.slots import SlotKind, kind_of, promised, slots_of, taken_slots, vacant_slots
+from reservation.slots import (
+    Slot,
+    SlotKind,
+    Slots,
+    kind_of,
+    promised,
+    slots_of,
+    taken_slots,
+    vacant_slots,
+)
 from scheduling.model.placement import Placement
 from scheduling.state.bounded_cache import while_alive
 
@@ -14,24 +23,54 @@ Replica = tuple[str, str]
 """Pod set and name; the name is empty where a replica is one pod."""
 
 
-def trim(placement: Placement, pods: Sequence[ObservedPod], counts: Mapping[str, int]) -> Placement:
+def trim(
+    placement: Placement,
+    pods: Sequence[ObservedPod],
+    counts: Mapping[str, int],
+    sent: Mapping[str, str],
+) -> Placement:
     """Give up vacant slots of pod sets that have more slots than they may have pods.
 
     `counts` (pod set -> pods wanted) follows the RayCluster: scaling down ends reservations, of
-    replicas that are gone first.
+    replicas that are gone first. What a pod that is being deleted holds is none of its pods' any
+    more: the next one may be there beside it. `sent` (uid -> node, empty where that is not known)
+    are gated pods whose release may still arrive: their slots are kept until it has, or cannot any
+    more.
     """
-    total: Counter[str] = Counter()
-    for slot, count in promised(placement).items():
-        total[slot.kind.pod_set] += count
+    total = _by_pod_set(promised(placement))
     if all(count <= counts.get(pod_set, 0) for pod_set, count in total.items()):
         return placement
     slots, vacant, there = slots_of(placement), vacant_slots(placement, pods), _replicas_of(pods)
+    left_soon = vacant_slots(placement, (pod for pod in pods if pod.alive))
+    total -= _by_pod_set(left_soon - vacant)
+    vacant -= _kept_for(sent, pods, vacant)
     for slot in sorted(vacant, key=lambda slot: (slot.kind[:2] not in there, slot), reverse=True):
         pod_set = slot.kind.pod_set
         give_up = max(0, min(vacant[slot], total[pod_set] - counts.get(pod_set, 0)))
         slots[slot] -= give_up
         total[pod_set] -= give_up
     return rebuilt(placement, slots)
+
+
+def _by_pod_set(slots: Mapping[Slot, int]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for slot, count in slots.items():
+        total[slot.kind.pod_set] += count
+    return total
+
+
+def _kept_for(sent: Mapping[str, str], pods: Sequence[ObservedPod], vacant: Slots) -> Slots:
+    """The slots that these pods may be on their way to; all of its kind where that is not known."""
+    kept: Slots = Counter()
+    for pod in pods if sent else ():
+        kind, node = kind_of(pod), sent.get(pod.uid)
+        if kind is None or node is None or not (pod.gated and pod.alive):
+            continue
+        if node:
+            kept[Slot(kind, node)] += 1
+        else:
+            kept |= Counter({slot: n for slot, n in vacant.items() if slot.kind == kind})
+    return kept
 
 
 def _replicas_of(pods: Iterable[ObservedPod]) -> set[Replica]:

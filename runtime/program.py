@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -17,6 +18,8 @@ from runtime.connections import Limits
 from runtime.errors import CannotRunError
 
 log = structlog.get_logger(__name__)
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _BAD_SETTINGS = 2
 _CANNOT_RUN = 1
@@ -61,11 +64,17 @@ class SettingsError(ValueError):
 
 
 def run_program(
-    kind: type[S], prefix: str, program: Callable[[S], Coroutine[Any, Any, None]]
+    kind: type[S],
+    prefix: str,
+    program: Callable[[S], Coroutine[Any, Any, None]],
+    given: Mapping[str, Any] = NOTHING,
 ) -> int:
-    """Run a program until it ends; the exit code is 2 for bad settings and 1 when it cannot run."""
+    """Run a program until it ends; the exit code is 2 for bad settings and 1 when it cannot run.
+
+    `given` are settings that were given as options.
+    """
     try:
-        settings = load_settings(kind, prefix)
+        settings = load_settings(kind, prefix, given)
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201  (how to log is a setting, too)
         return _BAD_SETTINGS
@@ -78,15 +87,15 @@ def run_program(
     return 0
 
 
-def load_settings(kind: type[S], prefix: str) -> S:
-    """Read the settings from the environment; all faults are reported together.
+def load_settings(kind: type[S], prefix: str, given: Mapping[str, Any] = NOTHING) -> S:
+    """Read the settings from the environment, but for those that are given; all faults together.
 
     A variable that is no setting is a fault, too: one that is spelled wrong would do nothing.
     """
     known = [prefix + field.upper() for field in kind.model_fields]
     unknown = list(unknown_variables(known, prefix, os.environ))
     try:
-        settings = kind()
+        settings = kind(**given)
     except ValidationError as error:
         raise SettingsError("\n".join([*_faults(error, prefix), *unknown])) from error
     if unknown:

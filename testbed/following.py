@@ -38,6 +38,8 @@ class Follower(Closing):
         self._api, self._path, self._observe = api, path, observe
         self._known: dict[str, Json] = {}
         self._version = ""
+        self.relisting = False
+        """Whether what is told now was found by a list: what was in between stays unseen."""
         self._last_error = "no answer yet"
         self._synced, self._closed = threading.Event(), threading.Event()
         self._socket: socket.socket | None = None
@@ -70,6 +72,7 @@ class Follower(Closing):
 
     def _list(self) -> None:
         answer = self._api.get(self._path)
+        self.relisting = True
         found = {item["metadata"]["uid"]: item for item in answer.get("items") or ()}
         for uid in self._known.keys() - found.keys():
             self._tell(DELETED, self._known[uid])
@@ -79,6 +82,7 @@ class Follower(Closing):
             elif _version(item) != _version(self._known[uid]):
                 self._tell(MODIFIED, item)
         self._version = _version(answer)
+        self.relisting = False
         self._synced.set()
 
     def _watch(self) -> None:

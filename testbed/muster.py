@@ -11,7 +11,7 @@ import base64
 import math
 import sys
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -143,14 +143,16 @@ def start_muster(
     kubeconfig: Path | None = None,
     settings: Mapping[str, str] | None = None,
     app_wrappers: str = "None",
+    components: Sequence[str] = (),
 ) -> Muster:
     """Apply Muster's manifests and start its programs from this checkout, until all are ready.
 
     `kubeconfig` replaces that of the coordinators (tests put a proxy in between), `settings` are
     theirs too. Without coordinators, the caller is to start one. `app_wrappers` is the setting of
-    the webhook; with it the component for AppWrappers is applied.
+    the webhook; with it the component for AppWrappers is applied, and so are the `components`.
     """
-    objects = _installed(cluster, wrapped=app_wrappers != "None")
+    wrapping = ["app-wrapper", "wrapped-secrets"] if app_wrappers != "None" else []
+    objects = _installed(cluster, [*wrapping, *components])
     rest = (each for each in objects if each["kind"] not in _CONFIGURATIONS)
     apply(cluster, rest, *_AS_THEY_ARE)
     muster = _start_webhook(cluster, app_wrappers, objects)
@@ -281,10 +283,10 @@ def _issue(cluster: Cluster, name: str, directory: Path, *more: str) -> None:
         raise TestbedError(f"no certificates:\n{process.log_tail()}")
 
 
-def _installed(cluster: Cluster, *, wrapped: bool) -> list[Json]:
+def _installed(cluster: Cluster, components: Sequence[str]) -> list[Json]:
     """What an installation consists of beside the pods of the programs, and the CRDs."""
     directory = cluster.directory / "overlay"
-    overlay = combination(directory, ["app-wrapper", "wrapped-secrets"]) if wrapped else DEFAULT
+    overlay = combination(directory, list(components)) if components else DEFAULT
     return around_programs(built(cluster, overlay))
 
 

@@ -22,6 +22,7 @@ ON: Mapping[str, str] = {
     "viewer": "roles.viewer=true",
     "fit": "roles.fit=true",
     "monitoring": "monitoring.enabled=true",
+    "provisioning": "provisioning.enabled=true",
     "node-name": "nodeNamePolicy.enabled=true",
     "network-policies": "networkPolicies.enabled=true",
     "cert-manager": "certificates=CertManager",

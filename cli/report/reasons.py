@@ -50,6 +50,11 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "a label, an annotation or a pod has a value that cannot be used",
         "write one of the values that the message allows",
     ),
+    Reason.DEADLINE_NEAR: Explanation(
+        "KubeRay ends a RayJob soon whose gang still waits: its `activeDeadlineSeconds` or "
+        "`preRunningDeadlineSeconds` runs from its creation on; told by an Event on the RayJob",
+        "give the RayJob a later deadline, or make room; a RayJob that is made anew begins anew",
+    ),
     Reason.UNKNOWN_KEY: Explanation(
         "the RayCluster has a key under `muster.dev/` that Muster does not read; "
         "the gang goes on without it",
@@ -116,6 +121,17 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "phase `Failed`: that happened once more than the queue grants `retries`",
         "mend the cause, then edit the RayCluster's spec or give it another value "
         "of `muster.dev/retry`",
+    ),
+    Reason.BELOW_MINIMUM: Explanation(
+        "a gang that ran lost a part of its minimum, and there was no room for the replacement, "
+        "or none came, within the `slotSeconds` of its queue: it goes on without, or is stopped "
+        "whole and waits again, as `whenBroken` of its queue says",
+        "make room for what the message names, or nothing: Ray survives a worker",
+    ),
+    Reason.HEAD_LOST: Explanation(
+        "the head of a gang that ran is gone; its slot is kept for the next one, but KubeRay makes "
+        "no other for a RayJob in `SidecarMode`",
+        "nothing, or switch Ray's GCS fault tolerance on, with which workers survive their head",
     ),
     Reason.NAMESPACE_LIMIT: Explanation(
         "so many older gangs of the namespace wait that this one is not looked at yet",

@@ -8,11 +8,13 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Set
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 
 from coordinator.cluster.admission_rules import AdmissionRules
 from coordinator.cluster.foreseen_gangs import ForeseenGangs
+from coordinator.cluster.node_requests import NodeRequests
 from coordinator.cluster.ray_owners import RayOwners
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
@@ -40,9 +42,12 @@ TOMBSTONES = 20_000  # remembered uids of vanished objects; a late answer is sec
 class ClusterCache:
     """The observed cluster. Methods that take an event return the gangs it may concern."""
 
-    def __init__(self, home: str = DEFAULT_NAMESPACE) -> None:
+    def __init__(
+        self, home: str = DEFAULT_NAMESPACE, *, may_ask_for_nodes: bool | None = None
+    ) -> None:
         self.home = home
         """The namespace of Muster."""
+        self.node_requests = NodeRequests(allowed=may_ask_for_nodes)
         self.table = NodeTable()
         self.pod_index = PodIndex()
         self.holders = HolderIndex()
@@ -91,6 +96,23 @@ class ClusterCache:
         self.pods[pod.key] = pod
         self._remember(pod)
         return pod
+
+    def renew_pod(self, pod: ObservedPod, teller: Teller) -> bool:
+        """Take in another version of a pod; False, and nothing done, where it says any news.
+
+        Most of what a watch tells of pods that run is such a version. That of a gated pod is news:
+        it is what the next patch is tested against.
+        """
+        known = self.pods.get(pod.key)
+        if known is None or known.gated or pod.gated or _older(pod, known):
+            return False
+        if replace(known, resource_version=pod.resource_version) != pod:
+            return False
+        self._tellers[pod.uid] = self._tellers.get(pod.uid, Teller.ANSWER) | teller
+        self.pods[pod.key] = pod
+        if pod.member is not None:
+            self._members[pod.member.gang][pod.uid] = pod
+        return True
 
     def remove_pod(self, namespace: str, name: str, uid: str, teller: Teller) -> ObservedPod | None:
         """Forget a pod, unless another watch tells of it; returns what was known of it.

@@ -69,9 +69,14 @@ class RayOwners:
 
         An owner that does not name the RayCluster lends it no age: anyone can refer to an owner.
         """
+        owner = self.maker_of(cluster)
+        return created_at(owner.metadata if owner is not None else cluster.metadata)
+
+    def maker_of(self, cluster: RayCluster) -> RayOwner | None:
+        """Return the owner of a RayCluster that itself calls it its own."""
         owner = self.owner_of(cluster)
         own = owner is not None and cluster.metadata.name in named_clusters(owner)
-        return created_at(owner.metadata if owner is not None and own else cluster.metadata)
+        return owner if own else None
 
     def is_disowned(self, cluster: RayCluster) -> bool:
         """Say whether the owner referred to names another RayCluster, which is there.

@@ -6,13 +6,16 @@ which cannot take it any more is deleted: a pin cannot be taken back, and KubeRa
 pod, gated. A gang that stays torn for too long gives everything back.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from coordinator.gang.adoption import is_nominated
 from coordinator.gang.pod_sets import ready_for_release
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
+from reservation.edits import without_slots
 from reservation.release_order import without_passed, without_waiting
+from reservation.replicas import Replica, named_replicas
 from reservation.slots import is_released, vacant_slots
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
@@ -43,6 +46,33 @@ def lost_nodes(
         if not takes(pod, node, columns) or node in avoided.get(_shape_key(pod), ())
     }
     return gone | refused
+
+
+def without_hanging(
+    placement: Placement, pods: list[ObservedPod], columns: NodeSnapshot
+) -> Placement:
+    """What is left of a placement without the vacant slots of replicas that end on a lost node.
+
+    KubeRay may make the next replica beside one that still ends, under another name. It takes over
+    the slots of all hosts or none, so it waits in vain for those of which one is on such a node.
+    """
+    named = named_replicas(placement)
+    if not named:
+        return placement
+    members = ((pod, _replica_of(pod)) for pod in pods if not pod.terminal)
+    mine = [(pod, replica) for pod, replica in members if replica in named]
+    alive = {replica for pod, replica in mine if pod.alive}
+    hanging = {replica for pod, replica in mine if pod.settled_on and _barred(pod, columns)} - alive
+    if not hanging:
+        return placement
+    vacant = vacant_slots(placement, pods)
+    gone = Counter({slot: n for slot, n in vacant.items() if slot.kind[:2] in hanging})
+    return without_slots(placement, gone) if gone else placement
+
+
+def _replica_of(pod: ObservedPod) -> Replica:
+    member = pod.member
+    return (member.pod_set, member.replica) if member is not None else ("", "")
 
 
 def _shape_key(pod: ObservedPod) -> str:

@@ -14,13 +14,16 @@ from typing import Any
 
 from coordinator.gang.adoption import Rounds
 from coordinator.gang.attempts import Attempts
+from coordinator.gang.breaks import Breaks
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
 from coordinator.gang.held_start import HeldStart, Phase
-from coordinator.gang.kept_slots import Kept
+from coordinator.gang.kept_slots import Kept, Start
 from coordinator.gang.late_starts import LateStarts
+from coordinator.gang.node_requests import NodeCalls
 from coordinator.gang.pod_sets import Standing
+from coordinator.messages.actions import Regarding
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
 from coordinator.record.urgency import Urgency
@@ -67,7 +70,9 @@ class Understood:
     terminating: bool = False
     """The RayCluster is being deleted."""
     never_made: bool = False
-    """KubeRay can create no pods for the RayCluster as it is."""
+    """KubeRay can or will create no pods for the RayCluster as it is."""
+    head_lost: bool = False
+    """The head is gone, and KubeRay makes no other for this RayCluster."""
 
 
 @dataclass(slots=True)
@@ -90,6 +95,9 @@ class Reservation:
     """The number of the last placement among those of all gangs."""
     admitted_at: float | None = None
     """When the gang got a placement while it had none, in seconds since 1970."""
+    minimums: dict[str, int] = field(default_factory=dict)
+    """How many pods of each pod set had to start at once when it began, or fewer since; empty where
+    that is only in the record. Also written by `reconcile.understanding`."""
     reserved: Reserved = field(default_factory=Reserved)
 
 
@@ -149,6 +157,8 @@ class PodWrites:
     leaving: set[str] = field(default_factory=set)
     """`deleted`, and those that are to be deleted as soon as may be; none is a member any more."""
     attempts: dict[str, Attempts] = field(default_factory=dict)
+    withdrawn_since: float | None = None
+    """No release of the gang was sent since then, and none is to arrive any more."""
 
     def attempts_at(self, uid: str) -> Attempts:
         """The failed tries at a pod; made on first use."""
@@ -290,7 +300,8 @@ class Nominating:
 class Repairs:
     """What goes wrong with pods of the gang, and since when.
 
-    Written by `gang.repair`, `reconcile.deletions` and `reconcile.lost_slots`.
+    Written by `gang.repair`, `reconcile.deletions`, `reconcile.lost_slots` and, where a part is
+    lost for good, by `reconcile.breaking`.
     """
 
     stuck_since: dict[str, float] = field(default_factory=dict)
@@ -308,6 +319,12 @@ class Repairs:
     kept: Kept = field(default_factory=Kept)
     """The slots of lost pods."""
     kept_text: str = ""
+    had: dict[str, int] = field(default_factory=dict)
+    """By pod set how many pods of its minimum a gang that ran has had: what it lacks is lost."""
+    below_since: Start | None = None
+    """When a gang that ran lost a part of its minimum that is not back on nodes."""
+    below_text: str = ""
+    """Says of one that lacks it for good that it goes on without, and why."""
 
 
 @dataclass(slots=True)
@@ -359,8 +376,11 @@ class GangView:
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
-    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `not_held` says why it
-    is not held though it is to be; written by `reconcile.holding`.
+    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `breaks` counts how
+    often it was stopped for a part that was lost for good; written by `reconcile.breaking` and
+    `reconcile.opening`. `not_held` says why it is not held though it is to be; written by
+    `reconcile.holding`. `owner` is the RayJob or RayService that made it, and `owner_text` says
+    what that means for its wait; written by `reconcile.hearing_owner`.
     """
 
     key: GangKey
@@ -376,13 +396,17 @@ class GangView:
     retreat: Retreat = field(default_factory=Retreat)
     eviction: Eviction = field(default_factory=Eviction)
     late: LateStarts | None = None
+    breaks: Breaks | None = None
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
+    nodes: NodeCalls = field(default_factory=NodeCalls)
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
     telling: Telling = field(default_factory=Telling)
     notes: Notes = field(default_factory=Notes)
     unknown_keys: str = ""
+    owner: tuple[Regarding, ...] = ()
+    owner_text: str = ""
     looked_at: bool = False
     out_since: float | None = None
 

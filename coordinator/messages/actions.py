@@ -5,11 +5,14 @@ executor needs nothing but the action to carry it out. `uid` and `resource_versi
 write that was decided on an older object fails instead of doing harm.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kube.codec.provisioning import NodeRequest
 from kube.objects.core import Pod
 from kube.objects.gang import GangSpec, GangStatus
+from kube.objects.pod_templates import TemplatePod
 from kube.objects.queue import GangQueueStatus
 from kube.objects.ray import RayCluster, RayJob
 from scheduling.model.gang import GangKey
@@ -202,6 +205,45 @@ class WakeKubeRay:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedPods:
+    """So many pods like the one of this name and uid, or like `foreseen`, which is yet to be made.
+
+    `labels` are those that their nodes must have beside what the pod says.
+    """
+
+    count: int
+    name: str
+    uid: str
+    labels: tuple[tuple[str, str], ...] = ()
+    foreseen: TemplatePod | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskForNodes:
+    """Create a ProvisioningRequest for the pods of a gang, and a PodTemplate for each kind of them.
+
+    The Gang of this uid owns them. `asked` tells what is asked for, and `attempt` for which time.
+    """
+
+    gang: GangKey
+    gang_uid: str
+    name: str
+    class_name: str
+    parameters: Mapping[str, str]
+    asked: str
+    attempt: int
+    pods: tuple[AskedPods, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropNodeRequest:
+    """Delete a ProvisioningRequest of a gang, and its PodTemplates."""
+
+    gang: GangKey
+    request: NodeRequest
+
+
+@dataclass(frozen=True, slots=True)
 class Regarding:
     """An object that an Event is on."""
 
@@ -289,6 +331,8 @@ GangAction = (
     | ResumeRayCluster
     | SuspendRayCluster
     | WakeKubeRay
+    | AskForNodes
+    | DropNodeRequest
     | EmitEvent
     | LogDecision
 )

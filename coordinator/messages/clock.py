@@ -31,6 +31,9 @@ class Patience:
     slot: float = 600.0
     """Until the slot of a lost pod ends for which no replacement comes."""
 
+    arrival: float = 100.0
+    """Until a request that was sent can change nothing any more (`reconcile.fences`)."""
+
     setback: float = 600.0
     """Until a gang has its place again that gave its room back: a release was refused, or its start
     was late. Doubled with each one in a row.

@@ -9,6 +9,7 @@ from enum import IntFlag
 
 from kube.codec.budget import Budget
 from kube.codec.observed_pod import ObservedPod
+from kube.codec.provisioning import NodeRequest
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
@@ -304,6 +305,34 @@ class RayJobWriteEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRequestSeen:
+    """A ProvisioningRequest of a Gang was added or changed."""
+
+    request: NodeRequest
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequestGone:
+    """A ProvisioningRequest of a Gang was removed."""
+
+    request: NodeRequest
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequestsListed:
+    """All ProvisioningRequests were told of; of a cluster that knows none there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequestWriteEnded:
+    """A ProvisioningRequest was created or deleted; None: done, else what the API server said."""
+
+    gang: GangKey
+    name: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AdmissionRuleSeen:
     """A LimitRange, ResourceQuota or RuntimeClass was added or changed."""
 
@@ -397,4 +426,8 @@ Event = (
     | AdmissionRulesListed
     | NominationEnded
     | SchedulerSeen
+    | NodeRequestSeen
+    | NodeRequestGone
+    | NodeRequestsListed
+    | NodeRequestWriteEnded
 )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
 from kube.codec.queue import read_namespaces, read_queue
-from kube.objects.queue import CREATE_WHEN_ADMITTED, GangQueue, Preemption, Timeouts
+from kube.objects.queue import CREATE_WHEN_ADMITTED, REQUEUE_BROKEN, GangQueue, Preemption, Timeouts
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults, rooted
 from scheduling.queueing.membership import NO_SELECTIONS, Selections
@@ -116,6 +116,11 @@ class QueueRegistry:
         found = self.objects.get(name)
         return (found.spec.timeouts if found is not None else None) or NO_TIMEOUTS
 
+    def requeues_broken(self, name: str) -> bool:
+        """Say whether gangs of a queue are stopped whole once a part is lost for good."""
+        found = self.objects.get(name)
+        return found is not None and found.spec.when_broken == REQUEUE_BROKEN
+
     def holds(self, name: str) -> bool:
         """Say whether the pods of a queue's gangs are created when those are admitted."""
         found = self.objects.get(name)
@@ -162,7 +167,13 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     stopped = MappingProxyType({**ending, **broken})
     nodes = node_rules(tree)
     of_specs = {
-        name: (found.spec.preemption, found.spec.timeouts) for name, found in objects.items()
+        name: (
+            found.spec.preemption,
+            found.spec.timeouts,
+            found.spec.when_broken,
+            found.spec.provisioning,
+        )
+        for name, found in objects.items()
     }
     by_queue = {
         name: (

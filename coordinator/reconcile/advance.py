@@ -5,6 +5,8 @@ nothing: each write stays marked as under way until its end is reported.
 """
 
 from coordinator.reconcile.asking import ask
+from coordinator.reconcile.breaking import end_broken
+from coordinator.reconcile.calling_for_nodes import call_for_nodes
 from coordinator.reconcile.deletions import delete_pods
 from coordinator.reconcile.evicting import (
     carry_out,
@@ -14,6 +16,7 @@ from coordinator.reconcile.evicting import (
     stop_gang,
 )
 from coordinator.reconcile.fences import fence_pods
+from coordinator.reconcile.hearing_owner import hear_owner
 from coordinator.reconcile.holding import hold, notice
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
@@ -41,6 +44,7 @@ BEGIN: tuple[Step, ...] = (
     understand,
     expect_deletions,
     time_out,
+    end_broken,
 )
 
 STEPS: tuple[Step, ...] = (
@@ -54,6 +58,7 @@ STEPS: tuple[Step, ...] = (
     end_kept_slots,
     tell_kept_slots,
     ask,
+    hear_owner,
     suspend_again,
     write_record,
     tell_user,
@@ -67,6 +72,7 @@ STEPS: tuple[Step, ...] = (
 
 def advance(look: Look) -> None:
     """Bring the view up to date and ask for the writes that are missing."""
+    call_for_nodes(look)
     if is_terminating(look.cluster):
         wind_down(look)
     elif opt_in_of(look.cluster, look.scene.cache).answer is Answer.NO:

@@ -3,11 +3,14 @@
 from dataclasses import replace
 
 from coordinator.gang import adoption
+from coordinator.gang.breaks import breaks_at
 from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
+from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.status import HEAD_NOT_REMADE
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
@@ -46,7 +49,7 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return asks_for_no_pods(look.cluster)
-    paused = timing_out.pause(look)
+    paused = _paused(look)
     if paused is not None:
         return paused
     found = _demand_by(look, terms, refused)
@@ -54,6 +57,13 @@ def _demand(look: Look, refused: str) -> Demand:
         waits = adoption.hindrance(view.survey.standing)
         return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
     return _in_queue(look, terms, found) if isinstance(found, PendingGang) else found
+
+
+def _paused(look: Look) -> NotReady | None:
+    """Say that the gang may not be placed now, whatever room there is."""
+    if look.view.understood.head_lost:
+        return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)
+    return timing_out.pause(look)
 
 
 def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
@@ -76,7 +86,8 @@ def _setbacks(look: Look) -> int:
     """Count how often the gang gave its room back of late: it comes later, and stops none."""
     retreat, wall = look.view.retreat, look.scene.moment.wall
     refused = retreat.count if retreat.until > wall else 0
-    return refused + timing_out.setbacks(look) + look.view.held.setbacks(wall)
+    broken = breaks_at(look.view.breaks, wall)
+    return refused + broken + timing_out.setbacks(look) + look.view.held.setbacks(wall)
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
@@ -84,4 +95,8 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
     created = look.scene.cache.owners.arrived_at(look.cluster)
-    return demand(view.key, view.understood.priority, created, standing, refused, topology)
+    found = demand(view.key, view.understood.priority, created, standing, refused, topology)
+    if not terms.grows_whole or not isinstance(found, PendingGang):
+        return found
+    whole = in_one_piece(found, standing)
+    return whole if whole.minimum or whole.surplus else Settled()

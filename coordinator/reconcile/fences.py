@@ -2,6 +2,12 @@
 
 A fence changes the pod's resourceVersion, which every release tests. The token counts up within the
 term, because an annotation that stays the same would not change the resourceVersion.
+
+A policy may refuse fences too, for ever. But no release is under way for ever. It is sent only in a
+term that is valid; our client gives it `request_timeout` (10 s) and then closes the connection; and
+the API server gives up what it has begun after `--request-timeout` (60 s), the webhooks that it
+asks included. So `Patience.arrival` (both, and 30 s) after the last release was sent none can
+change a pod any more, fenced or not. An earlier leader sent its last one before this term began.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,12 +38,22 @@ def gated(pods: Iterable[ObservedPod]) -> list[ObservedPod]:
 def withdraw(look: Look, pods: Iterable[ObservedPod]) -> bool:
     """Have no release of gated pods arrive any more; say whether that is so already."""
     view, pods = look.view, list(pods)
+    if view.pod_writes.withdrawn_since is None:
+        view.pod_writes.withdrawn_since = look.now
     for pod in pods:
         if pod.uid in view.pod_writes.unsure | view.pod_writes.inflight:
             _require_new_fence(view, pod, "", look.scene.epoch)
         else:
             view.pod_writes.targets.pop(pod.uid, None)
-    return not view.pod_writes.inflight and all(fence_holds(view, pod) for pod in pods)
+    if view.pod_writes.inflight:
+        return False
+    return all(fence_holds(view, pod) for pod in pods) or none_can_arrive(look)
+
+
+def none_can_arrive(look: Look) -> bool:
+    """Say whether the last release was sent so long ago that it was carried out, or never is."""
+    since = look.view.pod_writes.withdrawn_since
+    return since is not None and look.now >= since + look.scene.patience.arrival
 
 
 def fence_token(pod: ObservedPod, epoch: int, count: int) -> str:
@@ -51,6 +67,16 @@ def fence_holds(view: GangView, pod: ObservedPod) -> bool:
     """Whether a pod carries the token that it must carry, if any."""
     wanted = view.pod_writes.fences.get(pod.uid)
     return wanted is None or (pod.member is not None and pod.member.fence == wanted)
+
+
+def may_arrive(view: GangView, pods: Iterable[ObservedPod]) -> dict[str, str]:
+    """The gated pods whose release may still arrive: uid -> node, empty where that is not known."""
+    writes = view.pod_writes
+    asked = writes.inflight | writes.unsure
+    sent = {uid: writes.targets[uid] for uid in asked if uid in writes.targets}
+    if writes.fences:
+        sent |= {pod.uid: "" for pod in gated(pods) if not fence_holds(view, pod)}
+    return sent
 
 
 def is_writable(look: Look, pod: ObservedPod) -> bool:

@@ -27,6 +27,7 @@ from coordinator.messages.actions import (
 )
 from coordinator.reconcile.asking import ask, ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.hearing_owner import hear_owner
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.nominations import take_back_nominations
@@ -314,6 +315,7 @@ WAIT: tuple[Step, ...] = (
     end_at_once,
     give_up,
     ask_ahead,
+    hear_owner,
     write_record,
     tell_without_pods,
     resume,

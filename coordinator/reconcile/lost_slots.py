@@ -5,6 +5,7 @@ from coordinator.gang.eviction import covered
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.pod_sets import NO_PLACEMENT
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.timing_out import timeouts_of
 from coordinator.reconcile.understanding import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
 from reservation.slots import Slots, slots_of
@@ -19,6 +20,7 @@ def drop_lost_slots(look: Look) -> Done:
     lost = repair.lost_nodes(view, pods, look.scene.cache.columns(), avoided)
     view.repairs.lost_room |= bool(lost)
     left = without_nodes(placement, pods, lost) if lost else placement
+    left = repair.without_hanging(left, pods, look.scene.cache.columns())
     left = repair.without_overtaken(view, left, pods)
     left = repair.without_stalled(view, left, pods)
     if left is placement:
@@ -77,9 +79,15 @@ def tell_kept_slots(look: Look) -> Done:
 
 
 def slot_patience(look: Look) -> float:
-    """Seconds for which the slot of a lost pod is kept."""
-    patience = look.scene.patience.slot
+    """Seconds for which the slot of a lost pod is kept, as its queue or else the setting says."""
+    patience = patience_of_queue(look)
     return min(patience, kept_slots.CERTAIN) if look.view.understood.never_made else patience
+
+
+def patience_of_queue(look: Look) -> float:
+    """Seconds for which a gang may wait for the replacements of its lost pods."""
+    said = timeouts_of(look).slot_seconds
+    return look.scene.patience.slot if said is None else float(said)
 
 
 def _note_kept_slots(look: Look) -> Slots:

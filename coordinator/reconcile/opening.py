@@ -1,6 +1,7 @@
 """Opens the view of a gang with what its record and the pins of its pods say."""
 
 from coordinator.gang import adoption, ending
+from coordinator.gang.breaks import breaks_recorded
 from coordinator.gang.eviction import Evicted, endings_recorded, reason_recorded
 from coordinator.gang.held_start import HeldStart, Phase, held_recorded
 from coordinator.gang.late_starts import late_starts_recorded
@@ -96,6 +97,7 @@ def _adopt_endings(view: GangView, gang: Gang) -> None:
     view.eviction.told = {(each.preemptor, each.since) for each in view.eviction.endings}
     view.late = late_starts_recorded(gang.status.late_starts)
     view.retreat = refused_releases_recorded(gang.status.refused_releases)
+    view.breaks = breaks_recorded(gang.status.breaks)
     view.notes.stopped = set(view.eviction.told)
     for condition in gang.status.conditions:
         if condition.type == EVICTED:

@@ -10,6 +10,7 @@ from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.look import Done, Look
 from kube.objects.ray import RayCluster, RayJob, StandIn
+from scheduling.model.verdict import Reason
 
 AT_ONCE = 16
 """Dry runs for one gang that are under way at one time."""
@@ -26,7 +27,7 @@ def way_of(look: Look) -> Way:
     terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
     if isinstance(look.cluster, StandIn):
         return SUSPEND_WRAPPED
-    if whole is not None and whole.preemptor is None:
+    if whole is not None and whole.preemptor is None and whole.reason != Reason.BELOW_MINIMUM:
         return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
     return way_in(scene.cache, scene.queues, look.cluster, terms.queue if terms else "")
 

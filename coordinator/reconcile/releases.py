@@ -40,6 +40,8 @@ def _may_release(look: Look) -> bool:
     broken = bool(view.understood.problem) and view.understood.terms is None
     if not view.survey.durable or not look.scene.sighted or broken:
         return False
+    if view.understood.head_lost:
+        return False
     return not repair.is_hindered(view) and not view.retreat.under_way
 
 
@@ -61,6 +63,7 @@ def _is_free(look: Look, pod: ObservedPod, node: str) -> bool:
 
 def _release(look: Look, pod: ObservedPod, node: str) -> ReleasePod:
     look.view.pod_writes.targets[pod.uid] = node
+    look.view.pod_writes.withdrawn_since = None
     look.view.pod_writes.inflight.add(pod.uid)
     assert pod.raw is not None
     return ReleasePod(look.view.key, pod.raw, node, look.view.reservation.queue)

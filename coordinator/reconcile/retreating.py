@@ -10,8 +10,9 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 def retreat(look: Look) -> Done:
     """Give the placement up where a release has been refused for `TORN_PATIENCE`.
 
-    Not before every pod is fenced of which a release may be on its way. Where the API server has
-    refused all that were sent, none is: it may refuse fences too.
+    Not before every pod is fenced of which a release may be on its way, or so long after the last
+    one that it cannot arrive: a policy may refuse fences too. Where the API server has refused all
+    that were sent, none is on its way.
     """
     view, state = look.view, look.view.retreat
     if any(each.settled for each in view.survey.standing):

@@ -9,6 +9,7 @@ from typing import Any
 
 from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang import adoption
+from coordinator.gang.breaks import breaks_json
 from coordinator.gang.demand import NotReady, is_gathered
 from coordinator.gang.eviction import endings_json
 from coordinator.gang.held_start import Phase, exist_in_words, held_json
@@ -30,7 +31,7 @@ from coordinator.record.urgency import (
 )
 from kube.codec.placement import placement_to_status, shortage_to_status
 from kube.foreseen.gang import is_foreseen
-from kube.ray.gang_terms import pods_wanted
+from kube.ray.gang_terms import HEAD, pods_wanted
 from reservation.release_order import order_in_words
 from reservation.slots import is_released, slots_of
 from scheduling.model.holder import gang_holder
@@ -42,6 +43,13 @@ from scheduling.state.bounded_cache import while_alive
 SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-scheduler's word fits in
 SURPLUS_PLACED = "SurplusPlaced"
 EVICTED = "Evicted"
+HEADLESS = (
+    "the head is lost and to be made again: without GCS fault tolerance all workers begin anew"
+)
+HEAD_NOT_REMADE = (
+    "the head is lost, and KubeRay makes no other for a RayJob in SidecarMode: the job fails, no "
+    "slot is kept, and nothing more of the gang is placed"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +79,14 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
         _of_held_start(view, said),
         view.eviction.text if said.phase != PREEMPTING else "",
         stopped,
+        view.nodes.text if said.phase == QUEUED else "",
     )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
+    waits = view.owner_text if view.waits_for_room else ""
     also = [
-        each for each in (broken, view.repairs.kept_text, *_not_released(view, said), *past) if each
+        each
+        for each in (broken, waits, view.repairs.kept_text, *_not_released(view, said), *past)
+        if each
     ]
     rest = "; ".join(also)
     first = said.message[: max(SAID_FIRST, MESSAGE_LIMIT - 2 - len(rest))]
@@ -151,11 +163,28 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
         return Explained(RUNNING, Reason.RUNNING, "the minimum is ready")
     if view.understood.terms is None:
         return Explained(phase, Reason.MISCONFIGURED, view.understood.problem)
+    lack = _explain_lack(view, phase, not_ready)
+    return lack if lack is not None else _explain_placed(view, phase)
+
+
+def _explain_lack(view: GangView, phase: str, not_ready: NotReady | None) -> Explained | None:
+    """Say what keeps an admitted gang from having all of its minimum on nodes."""
+    if view.understood.head_lost:
+        return Explained(phase, Reason.HEAD_LOST, HEAD_NOT_REMADE)
     hindrance = not_ready or view.queueing.refusal
+    if view.repairs.below_text:
+        cause = f"; {hindrance.message}" if hindrance is not None else ""
+        return Explained(phase, Reason.BELOW_MINIMUM, f"{view.repairs.below_text}{cause}")
     if hindrance is not None and any(each.missing for each in view.survey.standing):
         return Explained(phase, hindrance.reason, hindrance.message)
     if view.queueing.unmade is not None:
         return Explained(phase, view.queueing.unmade.reason, view.queueing.unmade.message)
+    if _is_headless(view):
+        return Explained(phase, Reason.HEAD_LOST, HEADLESS)
+    return None
+
+
+def _explain_placed(view: GangView, phase: str) -> Explained:
     pods = sum(each.placed for each in view.survey.standing)
     slots = {node for each in view.survey.standing for _, node in each.with_slot}
     nodes = slots | {pod.settled_on for each in view.survey.standing for pod in each.settled}
@@ -167,6 +196,16 @@ def _explain_admitted(view: GangView, not_ready: NotReady | None) -> Explained:
     order = order_in_words(placement) if placement is not None else ""
     said = f"{pods} pods placed on {len(nodes)} node{plural}{order}"
     return Explained(phase, Reason.ADMITTED, said)
+
+
+def _is_headless(view: GangView) -> bool:
+    """Whether a gang that ran has a slot for its head, and no head on its way."""
+    if not view.survey.ran:
+        return False
+    return any(
+        each.terms.name == HEAD and each.terms.minimum and not each.settled
+        for each in view.survey.standing
+    )
 
 
 def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: str) -> Status:
@@ -193,6 +232,7 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     status["lateStarts"] = late_starts_json(view.late)
     status["held"] = held_json(view.held)
     status["refusedReleases"] = refused_releases_json(view.retreat)
+    status["breaks"] = breaks_json(view.breaks)
     return _filled(status)
 
 

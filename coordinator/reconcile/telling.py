@@ -32,10 +32,11 @@ wait has ended.
 def tell_user(look: Look) -> Done:
     """Have an Event on the reason that the record holds.
 
-    The Gang and the head pod show it too: both are places where users look first.
+    The Gang, the RayJob or RayService and the head pod show it too: users look there first.
     """
     view, telling = look.view, look.view.telling
-    said, head = reason_on_record(view), _head(look.pods)
+    said = reason_on_record(view)
+    head = _head(look.pods) if said.reason != Reason.HEAD_LOST else ()
     if view.record.outlived:
         telling.lasting, telling.others = said, head
         return NOTHING_DONE
@@ -46,7 +47,8 @@ def tell_user(look: Look) -> Done:
         return NOTHING_DONE
     telling.lasting = said
     uid = view.record.gang.metadata.uid
-    telling.others = (Regarding(names.API_VERSION, "Gang", view.key.name, uid), *head)
+    gang = Regarding(names.API_VERSION, "Gang", view.key.name, uid)
+    telling.others = (gang, *view.owner, *head)
     return NOTHING_DONE
 
 
@@ -66,6 +68,8 @@ def reason_on_record(view: GangView) -> EmitEvent:
         reason, message = Reason.TERMINATING, view.record.outlived
     elif not reason:
         reason, message = written.get("reason", ""), written.get("message", "")
+    if reason == Reason.HEAD_LOST:
+        message = message.partition("; ")[0]  # each worker that follows its head is no news
     return EmitEvent(view.key, view.cluster_uid, reason != Reason.ADMITTED, reason, message)
 
 

@@ -6,19 +6,22 @@ from dataclasses import replace
 from operator import is_not
 
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.growth import minimums_of, without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.view import GangView
 from coordinator.gang.wrapped import added_priority, with_added, without_succeeded
+from coordinator.reconcile.fences import may_arrive
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
-from kube.ray.gang_terms import GangTerms, Misconfigured, fixed_queue, gang_terms
+from kube.ray.gang_terms import HEAD, GangTerms, Misconfigured, fixed_queue, gang_terms
 from kube.ray.ray_cluster import (
     Answer,
     OptIn,
     is_terminating,
     makes_invalid_pods,
+    makes_no_other_head,
     may_be_gang,
     opt_in,
     was_provisioned,
@@ -46,19 +49,28 @@ def understand(look: Look) -> Done:
     if terms is None and (view.reservation.placement is not None or view.survey.ran):
         terms = found.terms or _terms_on_record(view)
     broken = bool(found.problem)
-    terms = without_succeeded(look.cluster, _in_its_queue(look, terms), pods)
+    terms = _as_started(look, _in_its_queue(look, terms))
+    terms = without_succeeded(look.cluster, terms, pods)
     terms = with_added(look.cluster, terms, pods)
     found.terms = terms
     found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
     said_before = found.provisioned or not view.repairs.pod_removed
     found.provisioned = was_provisioned(look.cluster) and said_before
     found.terminating = is_terminating(look.cluster)
-    found.never_made = makes_invalid_pods(look.cluster)
+    found.head_lost = _lost_for_good(look)
+    found.never_made = found.head_lost or makes_invalid_pods(look.cluster)
     asked = _class_asked(None if broken else terms, view.key.namespace, look.scene)
     found.priority = asked.priority(lowest) + _added(look)
     if view.reservation.placement is not None:
         view.reservation.placement = trimmed(view, view.reservation.placement, pods)
     return NOTHING_DONE
+
+
+def _lost_for_good(look: Look) -> bool:
+    """Say whether the head is gone or going, and KubeRay makes no other."""
+    heads = (pod.member for pod in look.pods if pod.alive)
+    there = any(member is not None and member.pod_set == HEAD for member in heads)
+    return not there and look.scene.sighted and makes_no_other_head(look.cluster)
 
 
 def _added(look: Look) -> int:
@@ -88,6 +100,17 @@ def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
     return replace(terms, queue=placed.queue)
 
 
+def _as_started(look: Look, terms: GangTerms | None) -> GangTerms | None:
+    """Keep the minimum of a gang that began: what is added to it is surplus."""
+    view, gang = look.view, look.view.record.gang
+    if terms is None or not (view.survey.ran or view.released_any):
+        return terms
+    recorded = minimums_of(gang.spec.pod_sets) if gang is not None else {}
+    found = without_growth(terms, view.reservation.minimums or recorded)
+    view.reservation.minimums = minimums_of(found.pod_sets)
+    return found
+
+
 def expect_deletions(look: Look) -> Done:
     """Count pods whose deletion was asked for as members no more."""
     writes = look.view.pod_writes
@@ -102,7 +125,8 @@ def trimmed(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Pl
         return placement
     hosts = {each.name: each.hosts for each in terms.pod_sets}
     whole = without_halves(placement, pods, hosts)
-    kept = handed_on(trim(whole, pods, _most_slots(terms, whole)), pods)
+    sent = may_arrive(view, pods)
+    kept = handed_on(trim(whole, pods, _most_slots(terms, whole), sent), pods)
     if not view.expects_pods:  # else it is not known yet which slots are not claimed
         kept = _claimed(kept, pods, terms, view.pod_writes.targets)
     if not slots_of(kept):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from coordinator.gang.demand import NotReady
+from coordinator.gang.growth import growth_of, missing_in_words
 from coordinator.gang.pod_sets import PodSetStanding
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
@@ -97,6 +98,9 @@ def _asked(view: GangView, pod_set: PodSetStanding) -> tuple[Reason, str]:
     for refusal in (view.queueing.refusal, view.queueing.left_out):
         if refusal is not None:
             return refusal.reason, refusal.message
+    terms, growth = view.understood.terms, growth_of(view.survey.standing)
+    if terms is not None and terms.grows_whole and not growth.is_complete:
+        return Reason.GANG_INCOMPLETE, missing_in_words(growth)
     hosts, pods = pod_set.terms.hosts, len(pod_set.waiting)
     if hosts > 1 and pods % hosts:
         said = f"a replica of {pod_set.terms.name} starts whole, with all of its {hosts} pods"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coordinator.reconcile import holding, timing_out
+from coordinator.reconcile import breaking, hearing_owner, holding, timing_out
 from coordinator.reconcile.look import Look
 from coordinator.reconcile.lost_slots import slot_patience
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
@@ -21,15 +21,20 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield view.repairs.kept.next_end(slot_patience(look))
     yield _end(view.out_since, OPT_OUT_DELAY)
     yield _end(view.repairs.torn_since, patience.torn)
+    yield _end(view.pod_writes.withdrawn_since, patience.arrival)
     yield _end(view.retreat.refused_since, patience.torn)
     yield look.now + view.retreat.until - look.scene.moment.wall
     yield view.record.due
     yield view.record.attempts.not_before
+    yield from breaking.moments(look)
     yield from view.eviction.moments()
     yield timing_out.next_at(look)
     yield from holding.next_at(look)
+    yield hearing_owner.warn_at(look)
     yield view.telling.next_at
     yield view.nominating.next_at
+    yield view.nodes.again_at
+    yield view.nodes.attempts.not_before
 
 
 def _end(since: float | None, seconds: float) -> float | None:

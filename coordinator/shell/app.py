@@ -13,19 +13,19 @@ from typing import Any, TypeVar, assert_never
 import structlog
 
 from coordinator import metrics
-from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import Event, Teller
-from coordinator.queues.waiting_limit import WaitingLimit
+from coordinator.replay.recorder import Recorder
 from coordinator.settings import Settings
 from coordinator.shell import scheduler_lease
 from coordinator.shell.definitions import Definitions
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
-from coordinator.state_machine import CoordinatorState
+from coordinator.shell.suspicion import Suspicion
+from coordinator.state_settings import StateSettings
 from kube.api.client import Client, Resource
 from kube.api.errors import Timeout
 from kube.api.leader_election import Election, Term, Timing
@@ -41,6 +41,7 @@ from kube.api.resources import (
     NODES,
     PODS,
     PRIORITY_CLASSES,
+    PROVISIONING_REQUESTS,
     RAY_CLUSTERS,
     RAY_JOBS,
     RAY_SERVICES,
@@ -60,13 +61,21 @@ from kube.api.watch_events import (
 )
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
+from kube.codec.provisioning import node_request_of
 from kube.codec.storage import WATCHES, ObservedFact
 from kube.codec.written_profiles import profiles_of
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
-from kube.objects.names import APP_WRAPPER, LEASE_NAME, RAY_NODE_TYPE, RAY_NODE_TYPES
+from kube.objects.names import (
+    APP_WRAPPER,
+    LEASE_NAME,
+    NODES_FOR,
+    RAY_NODE_TYPE,
+    RAY_NODE_TYPES,
+)
+from kube.objects.provisioning import ProvisioningRequest
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
 from kube.ray.ray_cluster import essential
@@ -85,6 +94,8 @@ T = TypeVar("T", bound=Watched)
 
 TRUSTED_SILENCE = 1.0  # seconds: a watch that has just told something is connected
 LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
+SERVER_DEADLINE = 60.0  # seconds: the API server's --request-timeout by default
+ARRIVAL_MARGIN = 30.0
 REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
 ADMISSION_RULES: dict[type[AdmissionRule], Resource] = {
     LimitRange: LIMIT_RANGES,
@@ -98,34 +109,40 @@ UNWRAPPED_PODS = f"{OTHER_PODS},!{APP_WRAPPER}"
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
-class Coordinator:
-    """One replica."""
-
-    def __init__(self, settings: Settings, client: Client) -> None:
-        self._settings = settings
-        self._client = client
-        self._profiles = profiles_of(settings.profiles)
-        self._wrapper_of = wrapped_by if settings.app_wrappers else unwrapped
-        patience = Patience(
+def state_settings(settings: Settings) -> StateSettings:
+    """Return what the state machine is built with."""
+    return StateSettings(
+        patience=Patience(
             bind=settings.bind_patience,
             torn=settings.torn_patience,
             slot=settings.slot_patience,
+            arrival=SERVER_DEADLINE + settings.request_timeout + ARRIVAL_MARGIN,
             setback=2 * settings.torn_patience,
             refusal=settings.refusal_memory,
-        )
-        allowed = AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities)
-        limit = WaitingLimit(settings.waiting_per_namespace)
-        state = CoordinatorState(
-            patience,
-            allowed,
-            cache=ClusterCache(settings.namespace),
-            waiting_limit=limit,
-            profiles=self._profiles,
-            guard=settings.guard,
-            gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
-        )
+        ),
+        allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
+        home=settings.namespace,
+        waiting_per_namespace=settings.waiting_per_namespace,
+        profiles=profiles_of(settings.profiles),
+        guard=settings.guard,
+        gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
+        may_ask_for_nodes=settings.provisioning,
+    )
+
+
+class Coordinator:
+    """One replica; where there is a recorder it is told of each step of the state machine."""
+
+    def __init__(
+        self, settings: Settings, client: Client, recorder: Recorder | None = None
+    ) -> None:
+        self._settings = settings
+        self._client = client
+        of_state = state_settings(settings)
+        self._profiles = of_state.profiles
+        self._wrapper_of = wrapped_by if settings.app_wrappers else unwrapped
         self.definitions = Definitions(client)
-        self.loop = Loop(state, settings.debounce)
+        self.loop = Loop(of_state.build(), settings.debounce, recorder)
         feed = self.loop.feed
         self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
         event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)
@@ -148,6 +165,8 @@ class Coordinator:
             resource.plural: Reflector(client, resource, kind, _admission_sink(feed, kind))
             for kind, resource in ADMISSION_RULES.items()
         }
+        # Without these nothing but requests for nodes stops.
+        self.provisioning = self._node_requests() if settings.provisioning else {}
         # Without these only gangs that mount volumes wait, so nothing else waits for them.
         self.storage: dict[str, Reflector[ObservedFact]] = {
             watch.resource.plural: Reflector(
@@ -160,6 +179,8 @@ class Coordinator:
             )
             for watch in WATCHES
         }
+
+        self._suspicion = Suspicion(self.watches)
 
     def _pods(
         self,
@@ -258,6 +279,13 @@ class Coordinator:
             selection=Selection(may_be_absent=True),
         )
 
+    def _node_requests(self) -> dict[str, Reflector[Any]]:
+        """Watch what was asked of an autoscaler, which need not be there."""
+        selection = Selection(label_selector=NODES_FOR, may_be_absent=True)
+        sink = _node_request_sink(self.loop.feed)
+        kind, resource = ProvisioningRequest, PROVISIONING_REQUESTS
+        return {resource.plural: Reflector(self._client, resource, kind, sink, selection=selection)}
+
     def _reduce(self, pod: Pod | BarePod) -> ObservedPod:
         """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""
         meta = pod.metadata
@@ -270,7 +298,7 @@ class Coordinator:
     @property
     def watches(self) -> dict[str, Reflector[Any]]:
         """All watches by resource."""
-        return {**self.reflectors, **self.storage, **self.admission}
+        return {**self.reflectors, **self.storage, **self.admission, **self.provisioning}
 
     @property
     def synced(self) -> bool:
@@ -283,6 +311,7 @@ class Coordinator:
             tasks.create_task(self.loop.run())
             for reflector in self.watches.values():
                 tasks.create_task(reflector.run())
+            tasks.create_task(self._suspicion.run())
             tasks.create_task(self._contend())
             if self._settings.guard is Guard.NOMINATION:
                 tasks.create_task(scheduler_lease.follow(self._client, self.loop.feed))
@@ -346,6 +375,7 @@ class Coordinator:
             identity=settings.identity,
             concurrency=settings.concurrency,
             reduce=self._reduce,
+            suspicion=self._suspicion,
         )
         self.loop.appoint(happened.TermStarted(term.epoch, term.clean), executor.submit)
         metrics.LEADER.set(1)
@@ -397,6 +427,25 @@ def _admission_event(told: WatchEvent[Any], kind: type[AdmissionRule]) -> Event 
             return happened.AdmissionRuleGone(rule)
         case Synced():
             return happened.AdmissionRulesListed(kind)
+        case _:
+            return None
+
+
+def _node_request_sink(feed: Callable[[Iterable[Event]], None]) -> Sink[ProvisioningRequest]:
+    def sink(batch: list[WatchEvent[ProvisioningRequest]]) -> None:
+        feed([event for told in batch if (event := _node_request_event(told)) is not None])
+
+    return sink
+
+
+def _node_request_event(told: WatchEvent[ProvisioningRequest]) -> Event | None:
+    match told:
+        case Changed(obj=found) if (request := node_request_of(found)) is not None:
+            return happened.NodeRequestSeen(request)
+        case Deleted(obj=found) if (request := node_request_of(found)) is not None:
+            return happened.NodeRequestGone(request)
+        case Synced():
+            return happened.NodeRequestsListed()
         case _:
             return None
 

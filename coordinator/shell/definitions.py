@@ -4,7 +4,8 @@ The API server drops fields that a definition of an older release does not know,
 Without `wave` or `decided` in its record a gang would wait without a reason, and the next leader
 would know less than this one wrote. So a replica that finds such a definition is not ready and does
 not lead; in a rolling update the replicas of the release before go on. Whoever may not read the
-definitions takes them for right: a ClusterRole of an older release must not stop a cluster.
+definitions takes them for right: a ClusterRole of an older release must not stop a cluster. What a
+definition drops of the spec of a GangQueue is told in the log alone: users write it.
 """
 
 import asyncio
@@ -94,7 +95,13 @@ class Definitions:
             return ()
         except NotFound:
             return ()  # its watch says so
+        self._tell_unheard(name, lacks(found, wanted, *_only_read(parts)))
         return lacks(found, wanted, *parts)
+
+    def _tell_unheard(self, name: str, missing: tuple[str, ...]) -> None:
+        """Say what users cannot write: it stops nothing, but what they wish is not heard."""
+        if missing:
+            self._tell_once(f"{name} does not take {some(missing)}, which is not heard: {REMEDY}")
 
     def _note(self, found: Mapping[str, tuple[str, ...]]) -> None:
         for name, missing in found.items():
@@ -112,6 +119,10 @@ class Definitions:
         if said not in self._told:
             self._told.add(said)
             log.warning("definitions of another release", said=said)
+
+
+def _only_read(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part for part in ("spec",) if part not in parts)
 
 
 async def _stop(task: "asyncio.Future[Any]") -> None:

@@ -17,9 +17,11 @@ import structlog
 
 from coordinator.messages.actions import (
     Action,
+    AskForNodes,
     CreateGang,
     DeleteGang,
     DeletePod,
+    DropNodeRequest,
     EmitEvent,
     EvictPod,
     FencePod,
@@ -46,6 +48,9 @@ from coordinator.messages.events import (
     EvictionTried,
     GangGone,
     GangSeen,
+    NodeRequestGone,
+    NodeRequestSeen,
+    NodeRequestWriteEnded,
     NominationEnded,
     PodGone,
     PodPatchEnded,
@@ -65,7 +70,9 @@ from coordinator.metrics import (
 )
 from coordinator.shell import decision_log
 from coordinator.shell.event_recorder import Recorder
+from coordinator.shell.node_asker import NodeAsker
 from coordinator.shell.stopper import Stopper
+from coordinator.shell.suspicion import UNSUSPECTED, Suspicion
 from coordinator.shell.write_lanes import Lanes
 from kube.api.client import Client, decode
 from kube.api.errors import (
@@ -91,6 +98,7 @@ from kube.codec.pod_patches import (
 from kube.codec.status_patches import fields_patch
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
+from kube.objects.names import RAY_NODE_TYPE
 from kube.objects.policy import BudgetList
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob
@@ -134,13 +142,16 @@ class Executor:
         identity: str,
         concurrency: int,
         reduce: Callable[[Pod], ObservedPod] = observe,
+        suspicion: Suspicion = UNSUSPECTED,
     ) -> None:
         self._client = client
         self._reduce = reduce
+        self._suspicion = suspicion
         self._term = term
         self._feed = feed
         self._recorder = Recorder(client, identity)
         self._stopper = Stopper(client)
+        self._node_asker = NodeAsker(client)
         self._concurrency = concurrency
         self._urgent = Lanes()
         self._courtesy: deque[tuple[float, Action]] = deque()
@@ -253,6 +264,8 @@ class Executor:
 
     @_do.register
     async def _write_status(self, action: WriteGangStatus) -> list[Event]:
+        if action.decides:
+            self._suspicion.placed()
         path = GANGS.path(action.key.namespace, action.key.name, "status")
         operations = [*_unchanged(action), *fields_patch("status", action.status, action.before)]
         return await self._write_gang(
@@ -290,6 +303,7 @@ class Executor:
         self._in_doubt |= error.outcome_unknown
 
     async def _write_gang(self, key: GangKey, what: str, request: Awaitable[Gang]) -> list[Event]:
+        sent = time.monotonic()
         try:
             gang = await request
         except KubeError as error:
@@ -297,6 +311,7 @@ class Executor:
             if not is_of_what_goes(error):
                 log.info("gang write failed", gang=str(key), what=what, error=str(error))
             return [*await self._read_gang(key), WriteEnded(key, str(error))]
+        self._suspicion.wrote("gangs", sent)
         WRITES.labels(f"gang_{what}", "done").inc()
         return [GangSeen(gang), WriteEnded(key, None)]
 
@@ -330,13 +345,14 @@ class Executor:
     async def _patch_pod(
         self, gang: GangKey, pod: Pod, what: str, operations: list[Operation]
     ) -> list[Event]:
-        meta = pod.metadata
+        meta, sent = pod.metadata, time.monotonic()
         path = PODS.path(meta.namespace, meta.name)
         try:
             patched = await self._client.json_patch(path, operations, as_=Pod)
         except KubeError as error:
             self._failed(f"pod_{what}", error)
             return await self._after_failed_patch(gang, pod, what, error)
+        self._suspicion.wrote("raypods" if RAY_NODE_TYPE in meta.labels else "wrappedpods", sent)
         WRITES.labels(f"pod_{what}", "done").inc()
         log.debug("pod patched", gang=str(gang), pod=meta.name, what=what)
         return [PodSeen(self._reduce(patched), Teller.ANSWER), PodPatchEnded(gang, meta.uid, None)]
@@ -529,6 +545,34 @@ class Executor:
             return [RayClusterWriteEnded(gang, uid, str(error), _is_refusal(error))]
         WRITES.labels(what, "done").inc()
         return [RayClusterWriteEnded(gang, uid, None)]
+
+    @_do.register
+    async def _ask_for_nodes(self, action: AskForNodes) -> list[Event]:
+        try:
+            request = await self._node_asker.ask(action)
+        except KubeError as error:
+            return self._node_request_failed("node_request_create", action.gang, action.name, error)
+        WRITES.labels("node_request_create", "done").inc()
+        ended = NodeRequestWriteEnded(action.gang, action.name, None)
+        return [*([NodeRequestSeen(request)] if request is not None else []), ended]
+
+    @_do.register
+    async def _drop_node_request(self, action: DropNodeRequest) -> list[Event]:
+        name = action.request.name
+        try:
+            await self._node_asker.drop(action.request)
+        except KubeError as error:
+            return self._node_request_failed("node_request_delete", action.gang, name, error)
+        WRITES.labels("node_request_delete", "done").inc()
+        gone = NodeRequestGone(action.request)
+        return [gone, NodeRequestWriteEnded(action.gang, name, None)]
+
+    def _node_request_failed(
+        self, what: str, gang: GangKey, name: str, error: KubeError
+    ) -> list[Event]:
+        self._failed(what, error)
+        log.info("node request failed", gang=str(gang), what=what, error=str(error))
+        return [NodeRequestWriteEnded(gang, name, str(error))]
 
     @_do.register
     async def _write_queue_status(self, action: WriteQueueStatus) -> list[Event]:

@@ -18,6 +18,7 @@ from coordinator.messages.actions import Action
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event, TermEnded, TermStarted, TimePassed
 from coordinator.metrics import CYCLE_SECONDS, EVENT_LAG, INBOX
+from coordinator.replay.recorder import Recorder
 from coordinator.shell.inbox import Inbox
 from coordinator.shell.laps import Laps
 from coordinator.state_machine import CoordinatorState
@@ -32,8 +33,11 @@ BATCH = 2_000  # events handled before others get the event loop: some tens of m
 class Loop:
     """Feeds one state machine, and hands its actions to whoever acts in the term they are of."""
 
-    def __init__(self, state: CoordinatorState, debounce: float) -> None:
+    def __init__(
+        self, state: CoordinatorState, debounce: float, recorder: Recorder | None = None
+    ) -> None:
         self.state = state
+        self._recorder = recorder
         self.last_step = time.monotonic()
         self._actor: tuple[int, Submit] | None = None
         self._debounce = debounce
@@ -79,11 +83,24 @@ class Loop:
         if self._cycle_at is not None and self._cycle_at <= now and not self._inbox:
             self._cycle(events, now)
         elif events:
-            self._act(self.state.handle(events, _moment(now)))
+            self._act(self._handle(events, now))
             self._plan_look(now)
         self._plan_cycle()
         if self._inbox:
             self._wake.set()
+
+    def _handle(self, events: list[Event], now: float) -> list[Action]:
+        """Call the state machine; the one place where it is called, and so where it is recorded."""
+        moment, recorder = _moment(now), self._recorder
+        if recorder is None:
+            return self.state.handle(events, moment)
+        try:
+            actions = self.state.handle(events, moment)
+        except Exception as error:
+            recorder.failed(moment, events, error)
+            raise
+        recorder.step(moment, events, actions)
+        return actions
 
     def _plan_look(self, began: float) -> None:
         """Rest after a look, but never while there is a backlog."""
@@ -98,7 +115,7 @@ class Loop:
     def _cycle(self, events: list[Event], now: float) -> None:
         self._cycle_at = None
         self._laps.begin()
-        self._act(self.state.handle([*events, CycleDue()], _moment(now)))
+        self._act(self._handle([*events, CycleDue()], now))
         self._laps.lap(SUBMIT)
         self._cycle_took = time.monotonic() - now
         CYCLE_SECONDS.observe(self._cycle_took)

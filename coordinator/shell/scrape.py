@@ -33,6 +33,7 @@ def _read_watches(coordinator: Coordinator, now: float) -> None:
         metrics.SYNCED.labels(name).set(reflector.synced)
         metrics.BLIND.labels(name).set(reflector.blind)
         metrics.RELISTS.labels(name).set(reflector.counters.relists)
+        metrics.REOPENED.labels(name).set(reflector.counters.reopened)
         if reflector.last_contact is not None:
             metrics.SILENCE.labels(name).set(now - reflector.last_contact)
 

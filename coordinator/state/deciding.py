@@ -6,6 +6,7 @@ from itertools import chain
 from math import inf
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
+from coordinator.gang.growth import minimums_of
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.asking import line_up, queues_of
@@ -187,6 +188,8 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
     placed.epoch = known.term.epoch
     placed.decided += 1
     placed.admitted_as = known.cycles.admissions
+    if view.understood.terms is not None and not (view.survey.ran or view.released_any):
+        placed.minimums = minimums_of(view.understood.terms.pod_sets)
     view.notes.decided(admitted.placement, placed.decided)
     known.agenda.cycle_wanted |= known.room.update(view, pods)
     known.agenda.dirty.add(view.key)

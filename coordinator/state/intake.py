@@ -28,6 +28,10 @@ from coordinator.messages.events import (
     NamespaceGone,
     NamespaceSeen,
     NodeGone,
+    NodeRequestGone,
+    NodeRequestSeen,
+    NodeRequestsListed,
+    NodeRequestWriteEnded,
     NodeSeen,
     NominationEnded,
     PodGone,
@@ -50,7 +54,7 @@ from coordinator.messages.events import (
     TimePassed,
     WriteEnded,
 )
-from coordinator.state import pod_intake, resuming, terms
+from coordinator.state import node_request_intake, pod_intake, resuming, terms
 from coordinator.state.known import Known
 from kube.objects.admission import AdmissionRule, ResourceQuota
 from kube.ray.ray_cluster import is_terminating, says_the_same
@@ -352,6 +356,10 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     FactsLost: _facts_lost,
     TimePassed: _time_passed,
     CycleDue: _cycle_due,
+    NodeRequestSeen: node_request_intake.request_seen,
+    NodeRequestGone: node_request_intake.request_gone,
+    NodeRequestsListed: node_request_intake.requests_listed,
+    NodeRequestWriteEnded: node_request_intake.write_ended,
     TermStarted: terms.begin_term,
     TermEnded: terms.end_term,
     SightLost: terms.lose_sight,

@@ -21,6 +21,8 @@ from scheduling.model.gang import GangKey
 
 def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
     """Take in a pod; a look at its whole gang waits where it only goes on as decided."""
+    if known.cache.renew_pod(event.pod, event.teller):
+        return
     before = known.cache.pods.get(event.pod.key)
     room_before = known.cache.room_of(before)
     spread_before = known.cache.is_spread_over(event.pod.namespace)

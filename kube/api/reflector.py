@@ -112,6 +112,7 @@ class Counters:
     events: int = 0
     failures: int = 0
     unreadable: int = 0
+    reopened: int = 0
 
 
 class Reflector(Generic[T]):
@@ -212,6 +213,11 @@ class Reflector(Generic[T]):
         """
         return self._last_sight if self._blind else self.last_contact
 
+    @property
+    def heard(self) -> bool:
+        """Whether the watch that is open has told anything, were it a bookmark."""
+        return self._heard
+
     async def wait_synced(self) -> None:
         """Return when the first list is complete."""
         await self._synced.wait()
@@ -230,6 +236,22 @@ class Reflector(Generic[T]):
                 await done
         except TimeoutError as error:
             raise Timeout(f"{self._path}: no new list within {timeout} s") from error
+
+    def reopen(self) -> bool:
+        """Open the watch again from the last version that it told, and go on as before.
+
+        For one that may be dead without a word: that costs a request and no list, but for a watch
+        that has told nothing since it was opened. Its version may be one that the server does not
+        know (`_was_deaf`), so all is listed. False where no watch is open that follows a list.
+        """
+        follows = self._opened_at is not None and not self._listing and bool(self._position)
+        if not follows or self._scope is None:
+            return False
+        if not self._heard:
+            self._position = ""
+        self.counters.reopened += 1
+        self._interrupt()
+        return True
 
     async def run(self) -> None:
         """List and watch until cancelled; no failure of the server ends this."""

@@ -28,6 +28,10 @@ MCAD_APP_WRAPPERS = Resource(
     group="mcad.ibm.com", version="v1beta1", plural="appwrappers", namespaced=True
 )
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", namespaced=True)
+PROVISIONING_REQUESTS = Resource(
+    group="autoscaling.x-k8s.io", version="v1", plural="provisioningrequests", namespaced=True
+)
+POD_TEMPLATES = Resource(group="", version="v1", plural="podtemplates", namespaced=True)
 GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespaced=True)
 GANG_QUEUES = Resource(
     group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False

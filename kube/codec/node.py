@@ -1,5 +1,6 @@
 """Reads a node and what it offers, and the resources that a DeviceClass gives."""
 
+from kube.codec.node_removal import removal
 from kube.objects import core as core_objects
 from kube.objects.core import BareNode
 from scheduling.model import node as node_model
@@ -31,6 +32,7 @@ def node(found: core_objects.Node) -> node_model.Node:
             name: _offered(name, str(text)) for name, text in found.status.allocatable.items()
         },
         features=frozenset(found.status.declared_features),
+        removal=removal(found),
     )
 
 

@@ -241,6 +241,15 @@ class GangRefusedReleases(Slim, frozen=True):
     ] = ""
 
 
+class GangBreaks(Slim, frozen=True):
+    """Times in a row that the gang was stopped because a part of its minimum was lost for good."""
+
+    count: Annotated[int, Allows("How many.", required=True, **COUNT)] = 0
+    until: Annotated[
+        str, Allows("Until when the gang comes after others for it.", format="date-time")
+    ] = ""
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
@@ -276,6 +285,7 @@ class GangStatus(Part, frozen=True):
     late_starts: GangLateStarts | None = None
     held: GangHeld | None = None
     refused_releases: GangRefusedReleases | None = None
+    breaks: GangBreaks | None = None
 
 
 class GangMeta(ObjectMeta, frozen=True):

@@ -19,6 +19,9 @@ REPLICA_TOPOLOGY_REQUIRED = "muster.dev/replica-topology-required"
 EXPECTED_DURATION = "muster.dev/expected-duration"
 RETRY = "muster.dev/retry"  # another value: a gang that was given up is started again
 QUEUE_FINALIZER = "muster.dev/admitted-gangs"  # on a GangQueue: its gangs may hold room
+GROWTH = "muster.dev/growth"  # on a RayCluster: how what is added to a running gang is placed
+GROWTH_BY_REPLICA = "by-replica"
+GROWTH_WHOLE = "whole"
 CREATE_PODS = "muster.dev/create-pods"  # on a RayCluster: when its pods are created
 CREATE_ALWAYS = "always"
 CREATE_WHEN_ADMITTED = "when-admitted"
@@ -27,6 +30,9 @@ WOKEN = "muster.dev/woken"  # on a RayCluster: when KubeRay was asked to look at
 SUSPENDED_FOR = "muster.dev/suspended-for"  # on a RayJob: for which gang, and its own uid
 TOLD = "muster.dev/told"  # on a nominated pod: the kube-scheduler that was told of it
 RELEASED = "muster.dev/released"  # on a pod that Muster pinned: see kube/codec/release_note.py
+NODES_FOR = "muster.dev/nodes-for"  # label of ProvisioningRequests that Muster makes: gang
+NODES_ASKED = "muster.dev/nodes-asked"  # on one: a hash of what it asks for
+NODES_ATTEMPT = "muster.dev/nodes-attempt"  # on one: for which time that is asked for
 FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang over
 
 APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY
@@ -57,6 +63,8 @@ RAY_NODE_TYPE = "ray.io/node-type"
 RAY_CLUSTER = "ray.io/cluster"
 RAY_GROUP = "ray.io/group"
 RAY_REPLICA_NAME = "ray.io/worker-group-replica-name"
+RAY_NO_OTHER_HEAD = "ray.io/disable-provisioned-head-restart"
+"""On RayClusters that KubeRay made for a RayJob in SidecarMode."""
 RAY_HEAD_GROUP = "headgroup"
 RAY_NODE_TYPES = ("head", "worker")
 

@@ -22,6 +22,10 @@ from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
 CREATE_ALWAYS = "Always"
 CREATE_WHEN_ADMITTED = "WhenAdmitted"
+KEEP_BROKEN = "Keep"
+REQUEUE_BROKEN = "Requeue"
+LONGEST_SLOT = 30 * 24 * 3600
+"""Seconds for which a slot may be kept: as with the coordinator's setting, never for ever."""
 
 _SECONDS: dict[str, Any] = {"minimum": 1, "format": "int64"}
 
@@ -112,7 +116,7 @@ class Preemption(Slim, frozen=True):
 
 
 class Timeouts(Slim, frozen=True):
-    """How long the start of a gang may take, and what becomes of one that takes longer."""
+    """How long the start of a gang may take, and how long it may take to mend one that ran."""
 
     ready_seconds: Annotated[
         int | None,
@@ -135,6 +139,44 @@ class Timeouts(Slim, frozen=True):
         int,
         Allows(
             "Between the end of the first start and the next; doubled each time, to 3600 at most.",
+            **(_SECONDS | {"maximum": 3600}),
+        ),
+    ] = 60
+    slot_seconds: Annotated[
+        int | None,
+        Allows(
+            "For how long the slot of a lost pod is kept for its replacement; 0 keeps none. Absent "
+            "means as long as the coordinator's SLOT_PATIENCE.",
+            minimum=0,
+            maximum=LONGEST_SLOT,
+            format="int64",
+        ),
+    ] = None
+
+
+class Provisioning(Part, frozen=True):
+    """How an autoscaler is asked for nodes when a gang is refused for room."""
+
+    class_name: Annotated[
+        str,
+        Allows(
+            "The provisioningClassName of the ProvisioningRequest, such as "
+            "best-effort-atomic-scale-up.autoscaling.x-k8s.io.",
+            required=True,
+            pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+            minLength=1,
+            maxLength=253,
+        ),
+    ] = ""
+    parameters: Annotated[
+        OrNull[Mapping[str, Annotated[str, Allows(maxLength=255)]]],
+        Allows("Its parameters, as the class has them.", maxProperties=16),
+    ] = {}
+    backoff_seconds: Annotated[
+        int,
+        Allows(
+            "Between the end of a request that failed and the next one; doubled each time, to "
+            "3600 at most.",
             **(_SECONDS | {"maximum": 3600}),
         ),
     ] = 60
@@ -191,6 +233,14 @@ class GangQueueSpec(Part, frozen=True):
             "What may pass a gang that does not fit.", enum=["Strict", "BestEffort", "Backfill"]
         ),
     ] = "BestEffort"
+    when_broken: Annotated[
+        str,
+        Allows(
+            "What becomes of a gang that ran and lacks a part of its minimum for timeouts."
+            "slotSeconds, 30 at least: it is left as it is, or stopped whole to wait again.",
+            enum=[KEEP_BROKEN, REQUEUE_BROKEN],
+        ),
+    ] = KEEP_BROKEN
     create_pods: Annotated[
         str,
         Allows(
@@ -206,6 +256,13 @@ class GangQueueSpec(Part, frozen=True):
     ] = None
     preemption: Preemption | None = None
     timeouts: Timeouts | None = None
+    provisioning: Annotated[
+        Provisioning | None,
+        Allows(
+            "Cluster Autoscaler is asked for nodes by a ProvisioningRequest for gangs that are "
+            "refused for room. Absent means never."
+        ),
+    ] = None
 
 
 class QueueHole(Slim, frozen=True):

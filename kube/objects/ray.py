@@ -104,11 +104,15 @@ class RayJobSpec(Part, frozen=True):
 
 
 class RayJobStatus(Slim, frozen=True):
-    """How far KubeRay has come with a RayJob; `failed` are the tries that failed so far."""
+    """How far KubeRay has come with a RayJob; `failed` are the tries that failed so far.
+
+    Its deadlines run from `start_time` on.
+    """
 
     job_deployment_status: str = ""
     ray_cluster_name: str = ""
     failed: int | None = None
+    start_time: str | None = None
 
 
 class RayJob(Slim, frozen=True):

@@ -95,6 +95,7 @@ class GangTerms:
     """What a RayCluster asks for; `topology` is None where it names no topology.
 
     `create_pods` says when its pods are to be created; empty where its queue says that.
+    `grows_whole`: what is added while it runs is placed all at once.
     """
 
     queue: str
@@ -103,6 +104,7 @@ class GangTerms:
     expected_duration: float | None = None
     topology: TopologyTerms | None = None
     create_pods: str = ""
+    grows_whole: bool = False
 
 
 def gang_terms(
@@ -122,6 +124,7 @@ def gang_terms(
         _duration_problems(duration),
         _topology_problems(annotations),
         _create_pods_problems(annotations.get(names.CREATE_PODS)),
+        _growth_problems(annotations.get(names.GROWTH)),
     )
     problems = tuple(islice(found, _PROBLEMS_SHOWN))
     if problems or isinstance(queue, NotAllowed):
@@ -133,6 +136,7 @@ def gang_terms(
         expected_duration=None if duration is None else parse_duration(duration),
         topology=_topology(annotations),
         create_pods=annotations.get(names.CREATE_PODS, ""),
+        grows_whole=annotations.get(names.GROWTH) == names.GROWTH_WHOLE,
     )
 
 
@@ -324,6 +328,12 @@ def _create_pods_problems(value: str | None) -> Iterator[Problem]:
     if value not in (None, names.CREATE_ALWAYS, names.CREATE_WHEN_ADMITTED):
         allowed = f'"{names.CREATE_WHEN_ADMITTED}" or "{names.CREATE_ALWAYS}"'
         yield Problem(names.CREATE_PODS, value or "", allowed)
+
+
+def _growth_problems(value: str | None) -> Iterator[Problem]:
+    if value not in (None, names.GROWTH_BY_REPLICA, names.GROWTH_WHOLE):
+        allowed = f'"{names.GROWTH_BY_REPLICA}" or "{names.GROWTH_WHOLE}"'
+        yield Problem(names.GROWTH, value or "", allowed)
 
 
 def _topology_problems(annotations: Labels) -> Iterator[Problem]:

@@ -24,13 +24,24 @@ ANNOTATIONS = frozenset(
         names.REPLICA_TOPOLOGY_REQUIRED,
         names.EXPECTED_DURATION,
         names.CREATE_PODS,
+        names.GROWTH,
         names.RETRY,
     )
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
 WRITTEN = frozenset(
-    (names.FENCE, names.RELEASED, names.SUSPENDED_FOR, names.TOLD, names.HELD, names.WOKEN)
+    (
+        names.FENCE,
+        names.RELEASED,
+        names.SUSPENDED_FOR,
+        names.TOLD,
+        names.HELD,
+        names.WOKEN,
+        names.NODES_FOR,
+        names.NODES_ASKED,
+        names.NODES_ATTEMPT,
+    )
 )
 """Keys that Muster writes itself."""
 
@@ -47,6 +58,9 @@ WRAPPED = frozenset(
 
 KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN | WRAPPED
 
+OF_KUBERAY = frozenset((names.RAY_NO_OTHER_HEAD,))
+"""Keys of KubeRay that say what it does with pods."""
+
 KEYS_NAMED = 3
 LONGEST_KEY = 80
 
@@ -54,11 +68,14 @@ LONGEST_KEY = 80
 def keys_of_use(written: Labels) -> list[str]:
     """Name the keys to keep of some labels or annotations: the known, and the unknown to be told.
 
+    Those of KubeRay that say what it does with pods are kept too.
+
     One unknown key more than is named tells that there are more.
     """
     ours = [key for key in written if key.startswith(PREFIX)]
     unknown = nsmallest(KEYS_NAMED + 1, (key for key in ours if key not in KNOWN))
-    return [*(key for key in ours if key in KNOWN), *unknown]
+    of_kuberay = (key for key in written if key in OF_KUBERAY)
+    return [*(key for key in ours if key in KNOWN), *unknown, *of_kuberay]
 
 
 def unknown_keys(labels: Labels, annotations: Labels) -> str:

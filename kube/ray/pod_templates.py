@@ -17,6 +17,9 @@ T = TypeVar("T")
 _Change: TypeAlias = Callable[[msgspec.Raw, Any], msgspec.Raw]
 _encode = msgspec.json.Encoder().encode
 
+_PRIVATE = frozenset(("env", "envFrom", "command", "args", "annotations"))
+"""Fields that are never read, and in which secrets may be."""
+
 
 class UnreadableTemplate(ValueError):  # noqa: N818 - the noun of what is at fault
     """A field of a template is of another type than Kubernetes gives it."""
@@ -77,7 +80,21 @@ def _reduced(raw: msgspec.Raw, kind: Any) -> msgspec.Raw:
     try:
         return msgspec.Raw(_encode(msgspec.json.decode(raw, type=kind)))
     except msgspec.ValidationError:
-        return raw.copy()
+        return _without_secrets(raw)
+
+
+def _without_secrets(raw: msgspec.Raw) -> msgspec.Raw:
+    """Leave out what a recording must not have; nothing is kept of what is nested too deep."""
+    try:
+        return msgspec.Raw(_encode(_shown(msgspec.json.decode(raw))))
+    except RecursionError:
+        return ABSENT
+
+
+def _shown(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _shown(each) for key, each in data.items() if key not in _PRIVATE}
+    return [_shown(each) for each in data] if isinstance(data, list) else data
 
 
 def _size(spec: RayClusterSpec) -> int:

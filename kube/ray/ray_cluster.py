@@ -139,6 +139,16 @@ def makes_invalid_pods(cluster: RayCluster) -> bool:
     return not stale and bool(_INVALID.match(refused_pods(cluster)))
 
 
+def makes_no_other_head(cluster: RayCluster) -> bool:
+    """Say whether KubeRay would leave the RayCluster without a head, were that lost.
+
+    It has RayClusters of RayJobs in SidecarMode so: the submitter is lost with the head.
+    """
+    said = {each.type: each.status for each in cluster.status.conditions}
+    marked = cluster.metadata.annotations.get(names.RAY_NO_OTHER_HEAD) == "true"
+    return marked and said.get(_PROVISIONED) == "True"
+
+
 def was_provisioned(cluster: RayCluster) -> bool:
     """Say whether all pods were ready once since the RayCluster was created, or resumed.
 

@@ -4,9 +4,9 @@ A sum of free GPUs says little: eight on one node take a pod of eight, two on ea
 take none. So each size is counted node by node, each as if no other came, with the processor and
 memory that pods of the cluster typically take beside a GPU (`scoring.stranded_devices`). What is
 free is neither used nor reserved. GPUs are stranded where what is left beside them is too little
-for such pods. Nodes that are cordoned, or that the node controller has tainted (not ready,
-unreachable, under pressure), have no holes; all other taints are taken for tolerated, as those of
-GPU nodes are by GPU pods.
+for such pods. Nodes that are cordoned or being deleted, or that the node controller has tainted
+(not ready, unreachable, under pressure), have no holes; all other taints are taken for tolerated,
+as those of GPU nodes are by GPU pods.
 
 A pool is the value of the first of some labels that a node has, mostly the model of its GPUs. Its
 name goes into metrics, so of each resource only the largest pools keep theirs.
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scheduling.filters.node_removal import staying
 from scheduling.model.amounts import CPU, MEMORY, PODS, Amounts, Mask, Positions
 from scheduling.model.node import Taint
 from scheduling.scoring.stranded_devices import PARTS, median_use, sample, served, use_beside
@@ -200,12 +201,16 @@ def _summed(counts: Amounts, named: _Named) -> dict[str, Amounts]:
 
 def _takes_pods(traits: NodeAttributes) -> Mask:
     """Return the nodes that take new pods."""
-    return traits.remembered(
-        "takes pods",
-        lambda: traits.taints.where(
-            lambda cordoned, taints: not cordoned and not any(map(_keeps_pods_off, taints))
-        ),
-    )
+    return traits.remembered("takes pods", lambda: _derive_takers(traits))
+
+
+def _derive_takers(traits: NodeAttributes) -> Mask:
+    mask, stay = traits.taints.where(_is_open_to_pods), staying(traits)
+    return mask if stay is None else mask & stay
+
+
+def _is_open_to_pods(cordoned: bool, taints: tuple[Taint, ...]) -> bool:  # noqa: FBT001
+    return not cordoned and not any(map(_keeps_pods_off, taints))
 
 
 def _keeps_pods_off(taint: Taint) -> bool:

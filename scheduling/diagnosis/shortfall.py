@@ -24,6 +24,7 @@ from scheduling.state.node_snapshot import NodeSnapshot
 _WHY_INFEASIBLE = {
     Predicate.TOPOLOGY: ("is in another domain", "are in other domains"),
     Predicate.AVOIDED: ("refused such a pod recently", "refused such pods recently"),
+    Predicate.REMOVAL: ("is being deleted", "are being deleted"),
     Predicate.CORDON: ("is cordoned", "are cordoned"),
     Predicate.TAINT: ("has an untolerated taint", "have an untolerated taint"),
     Predicate.ADDED_AFFINITY: (

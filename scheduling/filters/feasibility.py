@@ -2,9 +2,9 @@
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
 scheduler's order, after Muster's own: the domain that a gang is held to, the nodes of its queue,
-and those that it is to avoid; a node counts for the first that refuses it. A predicate is asked
-once per class of nodes (equal taints, equal value of a label), not once per node, and its mask is
-remembered until a node changes.
+those that it is to avoid, and those that are taken away; a node counts for the first that refuses
+it. A predicate is asked once per class of nodes (equal taints, equal value of a label), not once
+per node, and its mask is remembered until a node changes.
 """
 
 from functools import partial, reduce
@@ -14,6 +14,7 @@ import numpy as np
 from scheduling.filters.node_affinity import attracted, bounded, selected
 from scheduling.filters.node_declared_features import able
 from scheduling.filters.node_ports import pods_by_ports
+from scheduling.filters.node_removal import staying
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.filters.node_unschedulable import uncordoned
 from scheduling.filters.taint_toleration import untainted
@@ -70,6 +71,7 @@ def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
         **({Predicate.TOPOLOGY: bounded(now.topology, traits)} if now.topology else {}),
         **({Predicate.QUEUE: selected(now.queue, traits)} if now.queue else {}),
         **({Predicate.AVOIDED: _unavoided(now.avoided, traits)} if now.avoided else {}),
+        **_left_in_place(traits),
         Predicate.CORDON: traits.remembered(
             (Predicate.CORDON, tolerations), lambda: uncordoned(tolerations, traits)
         ),
@@ -92,6 +94,12 @@ def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
             (Predicate.FEATURES, shape.features), lambda: able(shape.features, traits)
         ),
     }
+
+
+def _left_in_place(traits: NodeAttributes) -> dict[Predicate, Mask]:
+    """Return the nodes that are not taken away, if any is."""
+    mask = staying(traits)
+    return {Predicate.REMOVAL: mask} if mask is not None else {}
 
 
 def _unavoided(avoided: tuple[str, ...], traits: NodeAttributes) -> Mask:

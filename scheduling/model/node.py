@@ -2,6 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Removal(IntEnum):
+    """Whether a node is about to be taken away: by an autoscaler, or because it is deleted."""
+
+    NONE = 0
+    POSSIBLE = 1
+    """It is a candidate, and stays where it is needed."""
+    CERTAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +33,4 @@ class Node:
     unschedulable: bool
     allocatable: Mapping[str, int]
     features: frozenset[str] = frozenset()
+    removal: Removal = Removal.NONE

@@ -9,6 +9,7 @@ class Predicate(StrEnum):
     TOPOLOGY = "Topology"
     QUEUE = "Queue"
     AVOIDED = "Avoided"
+    REMOVAL = "Removal"
     CORDON = "NodeUnschedulable"
     TAINT = "TaintToleration"
     ADDED_AFFINITY = "AddedAffinity"

@@ -13,6 +13,8 @@ median, so that the few nodes full of CPU pods do not count. Where no device is 
 typical, and nothing is stranded. No number is fitted to a workload; `docs/benchmarks-packing.md`
 has the results.
 
+Nodes that an autoscaler would like to take away come after all others.
+
 In numbers, with i idle devices and f_r of resource r left, t_r the typical use per device:
 stranded = max(0, i - min over r of f_r / t_r). Where pods of one shape fill a node, the mean
 per pod counts. Ties: what the rest of the gang loses, then, for pods without devices, the tightest
@@ -29,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.filters.free_capacity import At, FreeCapacity
+from scheduling.filters.node_removal import safest
 from scheduling.model.amounts import CPU, MEMORY, MOST, Amounts, Mask, Positions, is_device
 from scheduling.model.pod import PodShape
 from scheduling.scoring.lexical_order import Key, in_lexical_order
@@ -144,12 +147,20 @@ def best_nodes(
     `nodes` are positions in order of name that take at least one pod, so that no more than
     `count` are needed.
     """
+    safe = safest(room.columns.traits)
+    if safe is not None and int(np.count_nonzero(safe[nodes])) >= count:
+        nodes, safe = nodes[safe[nodes]], None
     keys = _keys(shape, room, cost, count)
-    if not _asks_for_devices(shape):
+    if safe is None and not _asks_for_devices(shape):
         bare = nodes[_without_idle_devices(room)[nodes].nonzero()[0]]
         if len(bare) >= count:  # on them no device is stranded or stays idle, on others one does
             nodes, keys = bare, keys[2:]
-    return in_lexical_order(keys, nodes, count)
+    return in_lexical_order(_safest_first(safe, keys), nodes, count)
+
+
+def _safest_first(safe: Mask | None, keys: Sequence[Key]) -> Sequence[Key]:
+    """Put nodes last that an autoscaler would like to take away."""
+    return keys if safe is None else (lambda nodes: (~safe[nodes]).astype(np.int64), *keys)
 
 
 def _without_idle_devices(room: FreeCapacity) -> Mask:
@@ -172,7 +183,8 @@ def order_nodes(
     shape: PodShape, room: FreeCapacity, nodes: Positions, cost: Cost, count: int = 1
 ) -> Positions:
     """Return all the nodes in the order of which `best_nodes` returns the beginning."""
-    return in_lexical_order(_keys(shape, room, cost, count), nodes)
+    keys = _safest_first(safest(room.columns.traits), _keys(shape, room, cost, count))
+    return in_lexical_order(keys, nodes)
 
 
 def _keys(shape: PodShape, room: FreeCapacity, cost: Cost, count: int) -> Sequence[Key]:

@@ -55,7 +55,7 @@ def test_every_setting_is_a_value_or_goes_with_the_manifests(program: str) -> No
     allowed = {*settings_schema(program)["properties"]}
     there = {name.upper() for name in SETTINGS[program].model_fields}
     assert allowed < there
-    assert there - allowed <= FIXED | {"APP_WRAPPERS"}
+    assert there - allowed <= FIXED | {"APP_WRAPPERS", "PROVISIONING"}
 
 
 def test_the_limits_of_a_setting_are_in_the_schema() -> None:

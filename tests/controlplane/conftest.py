@@ -18,6 +18,7 @@ from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import Plot, plotted
+from tests.controlplane.provisioning import definition
 
 _HERE = Path(__file__).parent
 _NUMBERS = itertools.count(1)
@@ -48,10 +49,12 @@ def muster(
         kuberay_args=("--reconcile-concurrency=4",),
         kuberay_env=dashboards.environment,
         users={"muster": (), "tenant": (), "owner": (), "queues": ()},
+        crds=(definition(tmp_path_factory.mktemp("crds") / "provisioningrequests.yaml"),),
     )
     directory = tmp_path_factory.mktemp("controlplane") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:
-        yield start_muster(cluster)
+        settings = {"PROVISIONING": "true"}
+        yield start_muster(cluster, settings=settings, components=["provisioning"])
     cluster.remove_data()
     if not request.session.testsfailed:
         shutil.rmtree(directory)

@@ -7,23 +7,34 @@ dashboards. A job lives on one head pod, and is lost with it; without a ready he
 
 from __future__ import annotations
 
+import contextlib
 import http
 import json
 import threading
 import urllib.parse
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import Protocol, Self
 
 from kube.objects import names
 from testbed.closing import Closing
-from tests.controlplane.plot import Plot, is_ready, label
+from tests.controlplane.plot import is_ready, label
 from tests.controlplane.rayclusters import Json
 
 JOBS = "/api/jobs/"
 _ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 Answer = tuple[http.HTTPStatus, Json]
+
+
+class Plot(Protocol):
+    """Where Ray clusters are: a test's plot, or what a watch has seen of a namespace."""
+
+    name: str
+    """Of the namespace."""
+
+    def all(self, kind: str) -> list[Json]:
+        """All Services, or all Pods."""
 
 
 class Dashboards(Closing):
@@ -131,8 +142,9 @@ def _handler(dashboards: Dashboards) -> type[BaseHTTPRequestHandler]:
             sent = json.dumps(content).encode() if status == http.HTTPStatus.OK else b"no answer"
             self.send_response(status)
             self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
+            with contextlib.suppress(ConnectionError):  # whoever asked may not wait any more
+                self.end_headers()
+                self.wfile.write(sent)
 
         do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - named by the library
 

@@ -45,6 +45,8 @@ _GROUPS = {
     "RayJob": "/apis/ray.io/v1",
     "RayService": "/apis/ray.io/v1",
     "Gang": "/apis/muster.dev/v1alpha1",
+    "ProvisioningRequest": "/apis/autoscaling.x-k8s.io/v1",
+    "PodTemplate": "/api/v1",
     "AppWrapper": "/apis/workload.codeflare.dev/v1beta2",
 }
 
@@ -254,12 +256,12 @@ class Plot:
         found: Json = self.gangs().get(name, {}).get("status", {})
         return found
 
-    def events(self, name: str) -> list[tuple[str, str, str]]:
-        """Type, reason and text of the Events of Muster on a RayCluster."""
+    def events(self, name: str, kind: str = "RayCluster") -> list[tuple[str, str, str]]:
+        """Type, reason and text of the Events of Muster on an object."""
         return [
             (event["type"], event["reason"], event["note"])
             for event in self.all("Event")
-            if (event["regarding"]["kind"], event["regarding"]["name"]) == ("RayCluster", name)
+            if (event["regarding"]["kind"], event["regarding"]["name"]) == (kind, name)
             and event["reportingController"].startswith("muster.dev/")
         ]
 
@@ -342,13 +344,13 @@ class Plot:
         """Wait until there is no pod in the plot, terminating ones included."""
         self.wait(lambda: not self.all("Pod"), "all pods to be gone")
 
-    def wait_event(self, name: str, reason: str, *parts: str) -> None:
-        """Wait for an Event of Muster on a RayCluster that says all of this."""
+    def wait_event(self, name: str, reason: str, *parts: str, kind: str = "RayCluster") -> None:
+        """Wait for an Event of Muster on an object that says all of this."""
 
         def told() -> bool:
             return any(
                 reason == why and all(part in note for part in parts)
-                for _, why, note in self.events(name)
+                for _, why, note in self.events(name, kind)
             )
 
         self.wait(told, f"an Event {reason} on {name} that says {parts}")

@@ -41,6 +41,9 @@ BAD_QUEUES: list[tuple[Json, str]] = [
     ({"lendingLimit": {"cpu": 1}}, "lendingLimit needs a parent"),
     ({"nodeSelectorScope": "Gpus"}, "spec.nodeSelectorScope"),
     ({"timeouts": {"readySeconds": 0}}, "spec.timeouts.readySeconds"),
+    ({"timeouts": {"slotSeconds": -1}}, "spec.timeouts.slotSeconds"),
+    ({"timeouts": {"slotSeconds": 2592001}}, "spec.timeouts.slotSeconds"),
+    ({"whenBroken": "Restart"}, "spec.whenBroken"),
 ]
 GOOD_QUEUES: list[Json] = [
     {"quota": {"cpu": 4, "memory": "1.5Gi", "nvidia.com/gpu": "8", "pods": "1e3", "x/y": "+1"}},

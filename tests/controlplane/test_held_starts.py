@@ -76,6 +76,9 @@ def test_the_rayjob_of_a_queue_that_holds_runs_and_one_with_a_deadline_is_gated(
     told = condition(plot.status(hasty), "StartHeld")
     assert told["status"] == "False"
     assert "activeDeadlineSeconds of RayJob hasty" in told["message"]
+    plot.wait_message(hasty, "KubeRay ends RayJob hasty at 2")
+    runs = "activeDeadlineSeconds of 3600 s runs"
+    plot.wait_event("hasty", "InsufficientResources", runs, kind="RayJob")
     assert not had_pods(recorder, plot, cluster)
 
     plot.delete_whole("first")

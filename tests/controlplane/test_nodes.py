@@ -81,6 +81,20 @@ def test_a_gang_whose_node_is_cordoned_waits_and_starts_after_uncordon(plot: Plo
     plot.wait_running("patient", 3)
 
 
+def test_pods_that_tolerate_everything_start_on_no_node_that_is_being_deleted(plot: Plot) -> None:
+    """Karpenter deletes the Node first, and its finalizer holds it while the node is drained."""
+    plot.add_node(3)
+    plot.patch_node("node", {"metadata": {"finalizers": ["karpenter.sh/termination"]}})
+    plot.cluster.kubectl("delete", "node", plot.node("node"), "--wait=false")
+    tolerant: dict[str, Any] = {"tolerations": [{"operator": "Exists"}]}
+    plot.create(gang("tolerant", group(replicas=2, **tolerant), head_group=head(**tolerant)))
+    plot.wait_phase("tolerant", "Queued", "NoFeasibleNode", "is being deleted")
+    plot.add_nodes(NodeSpec("another", cpus=3))
+    plot.wait_running("tolerant", 3)
+    assert set(plot.bound("tolerant").values()) == {"another"}
+    plot.patch_node("node", {"metadata": {"finalizers": None}})
+
+
 def test_a_node_that_gets_its_label_later_is_taken_then(plot: Plot) -> None:
     """A changed node is a reason to decide again."""
     plot.add_node(3)

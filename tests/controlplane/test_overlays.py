@@ -35,7 +35,14 @@ OF_OTHERS = ("cert-manager.io/v1", "monitoring.coreos.com/v1")
 
 COMBINATIONS = {
     "everything": [
-        *("extender", "guard-extender", "app-wrapper", "wrapped-secrets", "dashboard"),
+        *(
+            "extender",
+            "guard-extender",
+            "app-wrapper",
+            "wrapped-secrets",
+            "provisioning",
+            "dashboard",
+        ),
         *("viewer", "fit"),
         *("monitoring", "network-policies", "cert-manager", "cert-manager-extender", "ha"),
     ],

@@ -82,15 +82,16 @@ def test_a_minimum_that_does_not_fit_holds_the_whole_gang(plot: Plot) -> None:
 
 
 def test_a_running_gang_that_is_scaled_up_waits_for_room_and_says_so(plot: Plot) -> None:
-    """The new workers wait together; those that run go on."""
-    plot.add_node(3)
+    """Of the new workers one fits; the other waits, and those that run go on."""
+    plot.add_node(4)
     plot.create(gang("scaled", group(replicas=2)))
     plot.wait_running("scaled", 3)
     plot.scale("scaled", replicas=4)
-    status = plot.wait_message("scaled", "0 of 2 workers fit")
-    assert status["reason"] == "InsufficientResources"
-    assert (len(plot.bound("scaled")), held(plot, "scaled")) == (3, 2)
-    plot.add_equal_nodes(2, cpus=1)
+    status = plot.wait_message("scaled", "1 of 5 pods waits: 0 of 1 workers fits")
+    assert (status["phase"], status["reason"]) == ("Running", "Running")
+    plot.wait(lambda: len(plot.bound("scaled")) == 4, "one of the two to be bound")
+    assert held(plot, "scaled") == 1
+    plot.add_equal_nodes(1, cpus=1)
     plot.wait_running("scaled", 5)
 
 
@@ -125,15 +126,69 @@ def test_a_lost_worker_keeps_its_slot_for_its_replacement(plot: Plot) -> None:
     assert plot.bound("greedy") == {}
 
 
-def test_a_lost_head_comes_back_to_its_slot(plot: Plot) -> None:
-    """The same for the head, without which no worker is of use."""
+def test_a_head_that_fails_comes_back_to_its_slot(plot: Plot) -> None:
+    """The same for the head, without which no worker is of use; KubeRay deletes it itself."""
     plot.add_node(3)
     plot.create(gang("loses", group(replicas=2)))
     plot.wait_running("loses", 3)
     (lost,) = plot.bound("loses", "head")
-    plot.delete("Pod", lost)
+    plot.patch_status("Pod", lost, {"phase": "Failed"})
     plot.wait(lambda: {*plot.bound("loses", "head")} - {lost}, "another head to be bound")
     plot.wait_running("loses", 3)
+
+
+def hang(plot: Plot, pod: str, node: str) -> None:
+    """Have a pod end that cannot, as on a node whose kubelet does not answer.
+
+    The taint has another key than the controllers': those take theirs back while a node is ready.
+    """
+    plot.patch("Pod", pod, {"metadata": {"finalizers": ["test.muster.dev/no-kubelet"]}})
+    effects = ("NoSchedule", "NoExecute")
+    taints = [{"key": "test.muster.dev/out-of-reach", "effect": each} for each in effects]
+    plot.patch_node(node, {"spec": {"taints": taints}})
+    plot.wait(
+        lambda: "deletionTimestamp" in plot.get("Pod", pod)["metadata"], f"{pod} to be evicted"
+    )
+
+
+def let_end(plot: Plot, pod: str) -> None:
+    """Have such a pod gone, as by force."""
+    plot.patch("Pod", pod, {"metadata": {"finalizers": None}})
+
+
+def test_a_worker_that_hangs_on_a_node_out_of_reach_is_replaced_elsewhere(plot: Plot) -> None:
+    """KubeRay makes the next one when the first is gone; then its slot is of no use to it."""
+    plot.add_nodes(NodeSpec("first", cpus=1), NodeSpec("second", cpus=1))
+    plot.create(gang("loses", group(replicas=1)))
+    plot.wait_running("loses", 2)
+    ((lost, node),) = plot.bound("loses", "worker").items()
+    hang(plot, lost, node)
+    plot.wait_message("loses", "group workers: 0 of 1 pods exist")
+    plot.add_nodes(NodeSpec("spare", cpus=1))
+    let_end(plot, lost)
+    plot.wait(lambda: "spare" in plot.bound("loses", "worker").values(), "the next one to be bound")
+    plot.wait_running("loses", 2)
+
+
+def test_a_replica_of_which_one_pod_hangs_is_replaced_beside_it(plot: Plot) -> None:
+    """KubeRay makes all of it again at once where one of its pods failed."""
+    plot.add_nodes(*(NodeSpec(name, cpus=1) for name in ("first", "second", "third")))
+    plot.create(hosts(1))
+    plot.wait_running("slices", 3)
+    workers = plot.bound("slices", "worker")
+    (stuck, node), (failed, other) = workers.items()
+    hang(plot, stuck, node)
+    plot.add_nodes(NodeSpec("spare", cpus=1))
+    plot.patch_status("Pod", failed, {"phase": "Failed"})
+
+    def replaced() -> bool:
+        now = plot.bound("slices", "worker").items()
+        return {at for name, at in now if name not in workers} == {other, "spare"}
+
+    plot.wait(replaced, "the next replica to be bound beside the pod that hangs")
+    assert stuck in {pod["metadata"]["name"] for pod in plot.all("Pod")}
+    let_end(plot, stuck)
+    plot.wait_running("slices", 3)
 
 
 def test_with_in_tree_autoscaling_the_minimum_is_min_replicas(plot: Plot) -> None:

@@ -198,6 +198,23 @@ def test_a_rayjob_with_a_retry_that_cannot_be_suspended_is_tried_again(
         assert job.status["failed"] == 1
 
 
+def test_a_sidecar_job_that_lost_its_head_keeps_no_slot_for_it(
+    plot: Plot, dashboards: Dashboards
+) -> None:
+    """KubeRay makes no other head in that RayCluster, which it deletes for a retry alone."""
+    labels = with_queue(plot, 3)
+    job = Job(plot, dashboards, "SidecarMode")
+    job.wait_running()
+    plot.create(gang("next", group(replicas=0), labels=labels))
+    plot.wait_phase("next", "Queued")
+    (head,) = plot.pods(job.cluster, "head")
+    plot.delete("Pod", head["metadata"]["name"])
+    plot.wait_phase(job.cluster, "Running", "HeadLost")
+    plot.wait_running("next", 1)
+    job.wait_state("Failed")
+    assert list(plot.pods(job.cluster, "head")) == []
+
+
 def test_a_rayjob_that_may_be_lost_is_stopped_where_its_queue_allows_that(
     plot: Plot, dashboards: Dashboards
 ) -> None:

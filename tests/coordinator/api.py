@@ -51,11 +51,13 @@ PLURALS = {
     "CSIStorageCapacity": "csistoragecapacities",
     "CSINode": "csinodes",
     "VolumeAttachment": "volumeattachments",
+    "ProvisioningRequest": "provisioningrequests",
+    "PodTemplate": "podtemplates",
 }
 WATCHED = tuple(
     plural
     for plural in PLURALS.values()
-    if plural not in ("events", "poddisruptionbudgets", "configmaps", "jobs")
+    if plural not in ("events", "poddisruptionbudgets", "configmaps", "jobs", "podtemplates")
 )
 OURS = ("gangs", "gangqueues")
 _PATH = re.compile(

@@ -319,6 +319,16 @@ async def test_muster_watch_relists_moves() -> None:
     assert value("muster_watch_relists", resource="nodes") == 1
 
 
+async def test_muster_watch_reopened_moves() -> None:
+    async with watching(FakeApi()) as coordinator:
+        nodes = coordinator.reflectors["nodes"]
+        await nodes.wait_synced()
+        await eventually(nodes.reopen)
+        await scrape(coordinator)
+    assert value("muster_watch_reopened", resource="nodes") == 1
+    assert value("muster_watch_reopened", resource="gangs") == 0
+
+
 async def test_muster_watch_silence_seconds_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(FakeApi()) as coordinator:
         nodes = coordinator.reflectors["nodes"]

@@ -23,6 +23,7 @@ from coordinator.messages.events import (
     CycleDue,
     Event,
     FactsSeen,
+    NodeRequestsListed,
     TermEnded,
     TermStarted,
     TimePassed,
@@ -35,6 +36,7 @@ from coordinator.shell.app import (
     _gang_event,
     _namespace_event,
     _node_event,
+    _node_request_event,
     _pod_event,
     _priority_event,
     _queue_event,
@@ -60,6 +62,7 @@ from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
 from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
+from kube.objects.provisioning import ProvisioningRequest
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
 from kube.wrapped.watched import AppWrapperReading
@@ -97,6 +100,7 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "rayjobs": (ray_objects.RayJob, _ray_owner_event),
     "rayservices": (ray_objects.RayService, _ray_owner_event),
     "gangs": (gang_objects.Gang, _gang_event),
+    "provisioningrequests": (ProvisioningRequest, _node_request_event),
 }
 _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WATCHES}
 
@@ -128,6 +132,7 @@ class Replica:
         self, api: Api, reduce: Reduce, allowed: AllowedClasses, guard: Guard, home: str
     ) -> None:
         self._home = home
+        self.asks_for_nodes = True
         self.api = api
         self.guard = guard
         self._allowed = allowed
@@ -156,7 +161,7 @@ class Replica:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
         self.state = CoordinatorState(
             allowed=self._allowed,
-            cache=ClusterCache(self._home),
+            cache=ClusterCache(self._home, may_ask_for_nodes=self.asks_for_nodes),
             foresee=foresee_in(self.api),
             guard=self.guard,
         )
@@ -199,6 +204,7 @@ class Replica:
         if not self.synced:
             self.handle([FactsSeen(each.fact) for each in WATCHES])
             self.handle([AdmissionRulesListed(each) for each in KINDS])
+            self.handle([NodeRequestsListed()])
         self.synced = True
 
     def cycle(self) -> None:
@@ -587,7 +593,9 @@ class World:
                     self.api.delete(key_of(obj))
         uids = {obj["metadata"]["uid"] for kind in kinds for obj in self.api.all(kind)}
         nodes = {obj["metadata"]["name"] for obj in self.api.all("nodes")}
-        for obj in [*self.api.all("gangs"), *self.api.all("pods")]:
+        uids |= {obj["metadata"]["uid"] for obj in self.api.all("gangs")}
+        asked = [*self.api.all("provisioningrequests"), *self.api.all("podtemplates")]
+        for obj in [*self.api.all("gangs"), *self.api.all("pods"), *asked]:
             if _owner(obj) and _owner(obj) not in uids:
                 self.api.delete(key_of(obj))
             elif obj["kind"] == "Pod" and _node(obj) and _node(obj) not in nodes:

@@ -72,6 +72,11 @@ def of_other_pods(call: Call) -> bool:
     return "/pods?" in call.path and "notin" in call.path
 
 
+def of_ray_pods(call: Call) -> bool:
+    """Whether the request lists or watches the pods of Ray clusters."""
+    return "/pods?" in call.path and "notin" not in call.path and "ray.io" in call.path
+
+
 def makes_gang(call: Call) -> bool:
     """Whether it creates a Gang."""
     return call.method == "POST" and call.path.endswith("/gangs")

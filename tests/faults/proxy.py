@@ -149,6 +149,27 @@ class Refusal(Fault):
         return web.json_response(said, status=self._status, headers=headers)
 
 
+class Delay(Fault):
+    """Requests are sent on late, and so are the pieces of streams."""
+
+    def __init__(self, match: Match, seconds: float) -> None:
+        super().__init__(match)
+        self._seconds = seconds
+
+    async def before(self) -> web.Response | None:
+        """Wait."""
+        await self._wait()
+        return None
+
+    async def during(self, _: Exchange, /) -> None:
+        """Wait."""
+        await self._wait()
+
+    async def _wait(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._lifted.wait(), self._seconds)
+
+
 class Silence(Fault):
     """Requests are taken and never answered nor sent on, streams stand still; nothing is closed.
 
@@ -231,6 +252,10 @@ class Proxy(Closing):
     ) -> Refusal:
         """Answer a share of the requests that match with an error."""
         return self._begin(Refusal(match, status, share, retry_after))
+
+    def delay(self, seconds: float, match: Match = every) -> Delay:
+        """Send requests that match on late, and pass the pieces of streams on late."""
+        return self._begin(Delay(match, seconds))
 
     def silence(self, match: Match = every) -> Silence:
         """Answer no request that matches and stop the streams, without closing anything."""

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from coordinator.shell.suspicion import STALE
+from testbed.nodes import NodeSpec
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot, is_held
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
-from tests.faults.calls import is_release, not_lease, of_other_pods
+from tests.faults.calls import is_release, not_lease, of_other_pods, of_ray_pods
 from tests.faults.chronicle import Chronicle
-from tests.faults.crew import Crew, Member
+from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import problems
 from tests.faults.proxy import Fault, Match, every
 
@@ -73,6 +75,12 @@ def expect_held(plot: Plot, seconds: float) -> None:
         assert all(is_held(each) for each in plot.pods("three"))
 
 
+def wait_silent(leader: Member, watch: str) -> None:
+    """Wait until a watch has heard nothing for so long that no placement is to rest on it."""
+    silence = f'muster_watch_silence_seconds{{resource="{watch}"}}'
+    wait_until(lambda: leader.value(silence) > STALE, f"the watch of {watch} to be silent")
+
+
 # --- the server itself
 
 
@@ -87,6 +95,7 @@ def server(plot: Plot) -> Iterator[Process]:
     plot.cluster.wait_healthy("kube-apiserver")
 
 
+@pytest.mark.long
 def test_a_restarted_server_is_found_again(
     plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
 ) -> None:
@@ -141,7 +150,9 @@ def test_a_hung_server_ends_the_term_and_the_next_one_completes(
 
 # --- the way to the server
 
-OUTAGES = ["429", "500", "410", "cut", "silence"]
+OUTAGES = ["429", "410"]
+SOAKED = ["500", "cut", "silence"]
+"""Outages that the soak of every run has as well (`tests/soak`)."""
 
 
 def begin(outage: str, member: Member, match: Match = every) -> Fault:
@@ -156,7 +167,9 @@ def begin(outage: str, member: Member, match: Match = every) -> Fault:
     return fault
 
 
-@pytest.mark.parametrize("outage", OUTAGES)
+@pytest.mark.parametrize(
+    "outage", [*OUTAGES, *(pytest.param(each, marks=pytest.mark.long) for each in SOAKED)]
+)
 def test_room_that_comes_free_in_an_outage_is_used_after_it(
     plot: Plot, chronicle: Chronicle, crew: Crew, outage: str
 ) -> None:
@@ -217,6 +230,36 @@ def test_a_new_term_does_not_trust_watches_that_are_silent(
     assert no_trouble(plot, chronicle)
 
 
+@pytest.mark.parametrize("watch", ["ray pods", pytest.param("other pods", marks=pytest.mark.long)])
+def test_a_watch_that_falls_silent_alone_is_soon_opened_again(
+    plot: Plot, chronicle: Chronicle, crew: Crew, watch: str
+) -> None:
+    """All others work, so the term goes on: by itself it would take 150 s until this is noticed."""
+    plot.add_node(PODS)
+    leader = crew.start_leader(STEADY)
+    if watch == "ray pods":
+        hold = leader.proxy.hold(is_release)
+        plot.create(three_pods())
+        wait_until(lambda: bool(hold.met), "the head to be released")
+        leader.proxy.freeze(of_ray_pods)
+        leader.proxy.lift(hold)
+    else:
+        fill(plot, "foreign")
+        plot.create(three_pods())
+        plot.wait_phase("three", "Queued")
+        leader.proxy.freeze(of_other_pods)
+        clear(plot, "foreign")
+        wait_silent(leader, "pods")
+        plot.add_nodes(NodeSpec("small", cpus=1))
+        plot.create(gang("one", group(replicas=0)))
+    lists = leader.value("muster_watch_relists")
+    wait_running_soon(plot)
+    assert leader.value("muster_watch_reopened") >= 1
+    assert (leader.value("muster_watch_relists"), leader.value("muster_leader ")) == (lists, 1)
+    assert no_trouble(plot, chronicle)
+
+
+@pytest.mark.long
 def test_a_gang_gets_through_a_server_that_refuses_much(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:

@@ -21,7 +21,7 @@ SHORT = [pytest.mark.timeout(900)]
 @pytest.mark.parametrize(
     ("replicas", "gangs", "kills", "seed"),
     [
-        pytest.param(1, 6, 5, 1, id="alone", marks=SHORT),
+        pytest.param(1, 6, 5, 1, id="alone", marks=LONG),
         pytest.param(2, 6, 5, 2, id="in-a-pair", marks=SHORT),
         pytest.param(1, 50, 100, 3, id="alone-100", marks=LONG),
         pytest.param(2, 50, 100, 4, id="in-a-pair-100", marks=LONG),

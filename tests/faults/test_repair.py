@@ -6,18 +6,22 @@ import contextlib
 import http
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from kube.objects import names
+from testbed.nodes import NodeSpec
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import NODES, Plot, is_held, pin
-from tests.controlplane.rayclusters import Json, gang, group, pod, requests
+from tests.controlplane.rayclusters import GANG, Json, gang, group, pod, requests
 from tests.faults.calls import is_release, of_other_pods
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import never_whole, problems, twice_released, unpromised
 from tests.faults.proxy import Hold
+from tests.replay.test_recordings import replayed
 
 PODS = 3
 IMPATIENT = {"BIND_PATIENCE": "0.5", "TORN_PATIENCE": "1"}
@@ -147,6 +151,40 @@ def test_a_node_that_dies_before_the_bind_is_replaced(
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
 
 
+def test_the_recording_of_a_run_with_a_lost_pod_gives_the_same_actions_again(
+    plot: Plot, crew: Crew, tmp_path: Path
+) -> None:
+    """What real programs tell, played in another process with other hashes."""
+    file = tmp_path / "recording.jsonl"
+    plot.add_equal_nodes(2, PODS)
+    leader = crew.start_leader({"RECORD": str(file)})
+    plot.create(three_pods())
+    plot.wait_running("three", PODS)
+    lost = next(name_of(each) for each in plot.pods("three") if "worker" in name_of(each))
+    plot.delete("Pod", lost)
+    plot.wait(lambda: is_replaced(plot, lost), "the lost worker to be replaced")
+    plot.wait_running("three", PODS)
+    leader.process.stop()
+    played = replayed(file, 1)
+    assert (played.returncode, played.stderr) == (0, "")
+    assert played.stdout.endswith(" actions, all the same\n")
+    told = replayed(file, 2, "--story", f"{plot.name}/three").stdout.splitlines()
+    wanted = ("the RayCluster is there", "did  placed ", "did  released to ", "bound to ")
+    for part in (*wanted, f"gone: {lost}", "did  Running"):
+        assert any(part in line for line in told), part
+
+
+def is_replaced(plot: Plot, lost: str) -> bool:
+    """Whether all pods are bound, and none of them is the lost one."""
+    bound = [name_of(each) for each in plot.pods("three") if each["spec"].get("nodeName")]
+    return len(bound) == PODS and lost not in bound
+
+
+def name_of(found: Json) -> str:
+    name: str = found["metadata"]["name"]
+    return name
+
+
 def test_a_gang_whose_room_was_taken_starts_elsewhere(
     plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
 ) -> None:
@@ -178,6 +216,32 @@ def test_a_node_that_kube_scheduler_refuses_though_it_looks_free_is_not_tried_tw
     plot.wait_event("three", "BindRefused", f"on {plot.node(taken)}, which is avoided now: 0/")
     assert set(plot.bound("three").values()) == {"n-0", "n-1"} - {taken}
     assert not list(twice_released(chronicle.ledger))
+
+
+def test_a_broken_gang_is_stopped_whole_where_its_queue_says_so(
+    plot: Plot, chronicle: Chronicle, crew: Crew
+) -> None:
+    """What is left of it would hold its room for as long as the node is away."""
+    plot.add_queue("team", whenBroken="Requeue", timeouts={"slotSeconds": 1})
+    plot.add_equal_nodes(2, PODS - 1)
+    crew.start_leader(IMPATIENT)
+    plot.create(gang("three", group(replicas=PODS - 1), labels=with_name(plot.queue("team"))))
+    plot.wait_running("three", PODS)
+    (head,) = plot.bound("three", "head").values()
+    gone = ({"n-0", "n-1"} - {head}).pop()
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{NODES}/{plot.node(gone)}")
+    plot.wait_event("three", "BelowMinimum", "the gang is stopped whole to wait again")
+    plot.wait_phase("three", "Queued", "NeverFits")
+    plot.wait(lambda: not plot.bound("three"), "all of its room to be given back")
+    plot.add_nodes(NodeSpec("other", cpus=1))
+    plot.wait_running("three", PODS)
+    assert not list(twice_released(chronicle.ledger))
+
+
+def with_name(queue: str) -> dict[str, str]:
+    """The labels of a gang in a queue."""
+    return {**GANG, names.QUEUE: queue}
 
 
 def test_a_gang_whose_release_a_policy_refuses_gives_its_room_to_the_next(

@@ -18,6 +18,7 @@ from testbed.muster import APP_WRAPPER, Muster, start_muster, with_app_wrappers
 from testbed.options import WITHOUT_WATCH_LIST, Options
 from testbed.pytest_plugin import FolderCluster
 from tests.controlplane.app_wrappers.place import POOR, TENANT, Place
+from tests.controlplane.provisioning import definition
 
 _NUMBERS = itertools.count(1)
 MCAD_DEFINITIONS = APP_WRAPPER / "crds-mcad"
@@ -48,14 +49,16 @@ def job_set_definition(path: Path) -> Path:
 @pytest.fixture(scope="session")
 def muster(folder_cluster: FolderCluster, tmp_path_factory: pytest.TempPathFactory) -> Muster:
     """A cluster with the webhook, where all programs list what they watch."""
-    job_sets = job_set_definition(tmp_path_factory.mktemp("crds") / "jobsets.yaml")
+    folder = tmp_path_factory.mktemp("crds")
+    job_sets = job_set_definition(folder / "jobsets.yaml")
+    provisioning = definition(folder / "provisioningrequests.yaml")
     options = Options(
         users={TENANT: ("team",), POOR: ()},
-        crds=(*MCAD_DEFINITIONS.glob("*.yaml"), job_sets),
+        crds=(*MCAD_DEFINITIONS.glob("*.yaml"), job_sets, provisioning),
         apiserver_args=(PLUGIN, *WITHOUT_WATCH_LIST),
     )
     cluster = folder_cluster(with_app_wrappers(options))
-    return start_muster(cluster, coordinators=0, app_wrappers="All")
+    return start_muster(cluster, coordinators=0, app_wrappers="All", components=["provisioning"])
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def muster(own: Muster) -> Muster:
     """All programs, where AppWrappers of MCAD's generation are not known yet."""
     own.cluster.kubectl("delete", "-f", str(MCAD_DEFINITIONS))
     shutil.rmtree(own.cluster.directory / "kubectl")  # where kubectl remembers what is served
-    own.start_coordinator(settings={"APP_WRAPPERS": "true"})
+    own.start_coordinator(settings={"APP_WRAPPERS": "true", "PROVISIONING": "true"})
     own.start_wrapper()
     own.wait_ready()
     own.wait_led()

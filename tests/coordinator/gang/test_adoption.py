@@ -116,7 +116,7 @@ def test_what_ran_whole_before_the_opt_in_is_never_given_back() -> None:
     assert deleted(world) == []
     assert before - {name_of(lost)} < {name_of(pod) for pod in world.pods("a")}
     status = world.status("a")
-    assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
+    assert (status["phase"], status["reason"]) == ("Running", "BelowMinimum")
 
     world.leader.restart()  # the next leader knows it too
     world.elect(0)

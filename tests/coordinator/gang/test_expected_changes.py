@@ -13,10 +13,10 @@ from coordinator.reconcile.advance import advance
 from coordinator.reconcile.look import Look
 from coordinator.state.agenda import LATER
 from tests.coordinator.api import Json, Outcome, key_of
-from tests.coordinator.builders import foreign_pod, gang_of, node
+from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
 from tests.coordinator.deeds import decided
 from tests.coordinator.validate import validate
-from tests.coordinator.world import World, key
+from tests.coordinator.world import World, key, name_of
 
 WORKERS = 30
 
@@ -269,3 +269,26 @@ def test_the_echo_of_a_write_costs_no_look_beside_its_end(counted: Counter[str])
     assert counted["a"] == 1
     world.settle()
     assert world.status("a")["reason"] == "Running"
+
+
+def test_another_version_of_a_pod_that_says_nothing_new_costs_no_look(
+    counted: Counter[str],
+) -> None:
+    """As kubelets and controllers write all the time: annotations, times of conditions."""
+    world = World(node("n1", cpu=3))
+    world.create(gang_of("a", 2))
+    world.settle(seconds=5)
+    counted.clear()
+    for pod in world.pods("a"):
+        world.api.change(
+            pod, lambda obj: obj["metadata"].setdefault("annotations", {}).update(x="y")
+        )
+    one_by_one(world)
+    later(world)
+    assert counted["a"] == 0
+    [lost, *_] = world.pods("a")
+    known = world.leader.state.cache.pods[TEAM, name_of(lost)]
+    assert known.resource_version == lost["metadata"]["resourceVersion"]
+    world.api.change(lost, lambda obj: obj["status"].update(phase="Failed"))
+    world.leader.hear("pods")
+    assert counted["a"] == 1

@@ -71,7 +71,7 @@ def test_a_replacement_that_comes_too_late_is_decided_anew() -> None:
     world.settle(seconds=60)
     assert (world.gated("a"), world.bound("a")) == (2, {"n1": 3})
     status = world.status("a")
-    assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
+    assert (status["phase"], status["reason"]) == ("Running", "BelowMinimum")
     world.delete("rayclusters", "b")
     world.settle(seconds=60)
     assert (world.bound("a"), world.status("a")["reason"]) == ({"n1": 5}, "Running")
@@ -256,11 +256,13 @@ def test_slots_of_replacements_that_gates_of_others_hold_end_too() -> None:
     assert (kept(world), slots(world), world.bound("b")) == ({"workers": 4}, 5, {})
     world.settle(seconds=30)
     assert (kept(world), slots(world), world.bound("b")) == ({}, 1, {"n1": 2})
-    assert (world.status("a")["phase"], world.status("a")["reason"]) == ("Running", "ForeignGates")
+    status = world.status("a")
+    assert (status["phase"], status["reason"]) == ("Running", "BelowMinimum")
+    assert "still held by other gates" in status["message"]
     for pod in world.pods("a"):
         world.api.change(pod, without_held_gates)
     world.settle(seconds=60)
-    assert (world.gated("a"), world.status("a")["reason"]) == (4, "InsufficientResources")
+    assert (world.gated("a"), world.status("a")["reason"]) == (4, "BelowMinimum")
     world.delete("rayclusters", "b")
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 5}

@@ -194,7 +194,7 @@ def test_a_gang_that_ran_whole_is_never_given_up_for_a_member_that_it_lost() -> 
 
     assert world.bound("a") == {"n1": 2}
     status = world.status("a")
-    assert (status["phase"], status["reason"]) == ("Running", "InsufficientResources")
+    assert (status["phase"], status["reason"]) == ("Running", "BelowMinimum")
     ready = next(c for c in status["conditions"] if c["type"] == "Ready")
     assert ready["status"] == "False"
 

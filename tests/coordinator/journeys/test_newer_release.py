@@ -50,6 +50,7 @@ UNKNOWN: dict[str, Json] = {
     "condition": {"conditions": [{"type": "Future", "status": "Perhaps", "reason": "X"}]},
     "eviction": {"evictions": [{"reason": "OfTomorrow", "message": "m", "since": "never"}]},
     "late": {"lateStarts": {"count": 1, "notBefore": "tomorrow"}},
+    "breaks": {"breaks": {"count": 1, "until": "tomorrow"}},
 }
 
 

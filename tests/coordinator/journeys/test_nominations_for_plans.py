@@ -8,6 +8,7 @@ from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     OPTED_IN,
     TEAM,
+    foreign_pod,
     gang_of,
     group,
     node,
@@ -96,20 +97,22 @@ def test_a_new_leader_releases_nothing_beside_a_plan_before_it_is_taken_back() -
 
 
 def test_what_is_nominated_for_a_plan_ends_where_its_own_gang_has_a_slot() -> None:
-    """A gang that runs asks for more, for which others end; then it loses a pod."""
+    """The room of a lost pod is taken by others, so a gang ends for it; then it loses another."""
     world = World(
-        node("n1", cpu=6),
+        node("n1", cpu=7),
         queue("team", preemption={"withinQueue": "LowerPriority"}),
         guard=Guard.NOMINATION,
     )
     world.create(gang_of("v", 3, labels=LABELS))
     world.settle(seconds=10)
-    workers = group("workers", 1, priority=10)
+    workers = group("workers", 2, priority=10)
     world.create(ray_cluster("p", workers, head=template(priority=10), labels=LABELS, created=2))
     world.settle(seconds=10)
-    assert world.bound("p") == {"n1": 2}
+    assert world.bound("p") == {"n1": 3}
     world.kubelets = lambda: None  # type: ignore[method-assign]
-    world.scale("p", 3)
+    [first, *_] = [pod for pod in world.pods("p") if "workers" in name_of(pod)]
+    world.create(foreign_pod("bare", "n1", cpu=1))
+    world.api.remove(Key("pods", TEAM, name_of(first)))
     world.settle(seconds=5)
     waiting = [pod for pod in world.pods("p") if is_gated(pod)]
     assert {pod["status"].get("nominatedNodeName") for pod in waiting} == {"n1"}

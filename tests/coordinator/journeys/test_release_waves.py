@@ -219,7 +219,7 @@ def test_a_lost_member_that_can_never_be_bound_again_is_not_released_again_and_a
     world.settle(seconds=1000)
     assert not [each for each in log if isinstance(each, ReleasePod | DeletePod)]
     status = world.status("a")
-    assert (status["phase"], status["reason"]) == ("Running", "NoFeasibleNode")
+    assert (status["phase"], status["reason"]) == ("Running", "BelowMinimum")
     assert "affinity between pods" in status["message"]
     assert released(world) == [HEAD]
 
@@ -264,7 +264,7 @@ def test_a_lost_member_whose_slot_was_kept_through_a_change_of_leader_is_tried_o
     world.elect(0)
     world.settle(seconds=1000)
     assert len(world.leader.releases()) <= 2
-    assert world.status("a")["reason"] == "NoFeasibleNode"
+    assert world.status("a")["reason"] == "BelowMinimum"
 
 
 def test_a_pod_that_is_lost_with_those_it_needs_waits_for_them() -> None:

@@ -171,3 +171,39 @@ def test_a_late_release_that_is_accepted_after_all_ends_the_retreat() -> None:
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 2}
     assert world.status("a")["reason"] == "Running"
+
+
+def frozen_while_a_release_may_arrive(after: float) -> World:
+    """A release of unknown end, and a pod that nobody may change any more.
+
+    A new leader takes over, which must fence what the earlier one may be releasing.
+    """
+    world = World(node("n1", cpu=2), replicas=2)
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.act(outcome=Outcome.HELD)
+    world.api.frozen[name_of(world.pods("a")[0])] = POLICY
+    world.leader.resign()
+    world.elect(1)
+    world.create(gang_of("b", 1))
+    world.settle(seconds=after)
+    return world
+
+
+def test_a_fence_that_is_refused_for_ever_keeps_no_room_for_ever() -> None:
+    """No release is under way for ever: client and API server have their deadlines."""
+    world = frozen_while_a_release_may_arrive(PATIENCE.torn + PATIENCE.arrival - 10)
+    assert (world.bound("b"), "placement" in world.status("a")) == ({}, True)
+    world.settle(seconds=30)
+    assert (world.bound("b"), "placement" in world.status("a")) == ({"n1": 2}, False)
+
+
+def test_it_is_fenced_before_its_next_release_all_the_same() -> None:
+    world = frozen_while_a_release_may_arrive(PATIENCE.torn + PATIENCE.arrival + 20)
+    world.api.frozen.clear()
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    assert world.bound("a") == {"n1": 2}
+    assert isinstance(world.replicas[0].client.let_go(), Invalid)
+    mine = [each for each in world.replicas[1].log if isinstance(each, FencePod | ReleasePod)]
+    assert isinstance(mine[0], FencePod)

@@ -10,6 +10,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpClient, AiohttpServer
 
 from coordinator.settings import Settings
+from coordinator.shell import definitions as shell_definitions
 from coordinator.shell.app import Coordinator
 from coordinator.shell.definitions import Definitions
 from coordinator.shell.health import application
@@ -17,6 +18,7 @@ from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.objects.crds import gang_crd, gang_queue_crd
 from tests.kube.fake_api import eventually
+from tests.logs import captured
 
 Json = dict[str, Any]
 
@@ -37,10 +39,13 @@ class Served:
             return web.json_response(body, status=self.status)
         return web.json_response(self.crds[request.path.rpartition("/")[2]])
 
+    def properties(self, name: str, part: str) -> Json:
+        schema = self.crds[name]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        found: Json = schema["properties"][part]["properties"]
+        return found
+
     def drop(self, field: str) -> None:
-        crd = self.crds["gangs.muster.dev"]
-        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-        del schema["properties"]["status"]["properties"][field]
+        del self.properties("gangs.muster.dev", "status")[field]
 
     def mend(self) -> None:
         self.crds["gangs.muster.dev"] = gang_crd()
@@ -109,6 +114,23 @@ async def test_with_older_ones_it_waits_says_why_and_leads_once_they_are_applied
         served.mend()
         await eventually(lambda: leading.now)
         assert definitions.fault == ""
+
+
+async def test_what_queues_cannot_say_stops_nothing_and_is_in_the_log_once(
+    served: Served, definitions: Definitions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = served.properties("gangqueues.muster.dev", "spec")
+    del spec["timeouts"]["properties"]["slotSeconds"], spec["whenBroken"]
+    with captured(monkeypatch, shell_definitions) as lines:
+        async with contending(definitions) as leading:
+            await eventually(lambda: leading.now)
+            asked = served.asked
+            await eventually(lambda: served.asked >= asked + 4)
+            assert leading.now
+    [line] = lines.entries
+    assert line["said"].startswith(
+        "gangqueues.muster.dev does not take .spec.whenBroken, .spec.timeouts.slotSeconds, which "
+    )
 
 
 async def test_it_leads_no_longer_when_older_ones_are_applied(

@@ -632,6 +632,41 @@ async def test_a_watch_that_never_says_a_word_gives_way_to_a_list(
         await eventually(running.has(b=1))
 
 
+async def test_a_watch_that_is_opened_again_costs_no_list_and_nobody_is_blind(
+    either: FakeApi, client: Client
+) -> None:
+    either.put("pods", "a", value=1)
+    async with watching(client, pace=replace(FAST, shortest=0.0)) as running:
+        await eventually(lambda: either.seen[-1].verb == "watch")
+        either.put("pods", "b", value=1)
+        await eventually(running.has(a=1, b=1))
+        lists, watches = running.reflector.counters.relists, either.count("watch")
+        assert running.reflector.reopen()
+        assert not running.reflector.reopen(), "that is under way"
+        await eventually(lambda: either.count("watch") > watches)
+        either.put("pods", "c", value=1)
+        await eventually(running.has(a=1, b=1, c=1))
+        assert either.seen[-1].query["resourceVersion"]
+        assert running.reflector.counters.relists == lists
+        assert running.mirror.sight == []
+
+
+async def test_a_watch_that_heard_nothing_since_it_was_opened_is_listed_when_it_is_doubted(
+    either: FakeApi, client: Client
+) -> None:
+    """Its version may be one that the server has yet to reach, after a restore from a backup."""
+    either.put("pods", "a", value=1)
+    async with watching(client, pace=replace(FAST, shortest=0.0)) as running:
+        await eventually(lambda: either.seen[-1].verb == "watch")
+        either.put("pods", "b", value=1)
+        await eventually(running.has(a=1, b=1))
+        lists, watches = running.reflector.counters.relists, either.count("watch")
+        assert running.reflector.reopen()
+        await eventually(lambda: either.count("watch") > watches)
+        await eventually(running.reflector.reopen)
+        await eventually(lambda: running.reflector.counters.relists > lists)
+
+
 async def test_bookmarks_keep_a_quiet_watch_alive_and_move_its_position(
     fake: FakeApi, client: Client
 ) -> None:

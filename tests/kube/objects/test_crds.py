@@ -168,13 +168,15 @@ def test_a_queue_is_decoded_whole() -> None:
         "parent": "all", "quota": {"cpu": "8"}, "borrowingLimit": {"cpu": 4},
         "lendingLimit": {"cpu": "500m"}, "namespaceSelector": selector,
         "nodeSelector": {"zone": "z1"}, "nodeSelectorScope": "All",
-        "ordering": "FIFO", "whenBlocked": "Strict", "createPods": "WhenAdmitted",
+        "ordering": "FIFO", "whenBlocked": "Strict", "whenBroken": "Requeue",
+        "createPods": "WhenAdmitted",
         "ageing": {"maxPasses": 3, "maxWaitSeconds": 60}, "defaultDurationSeconds": 3600,
         "preemption": {
             "withinQueue": "LowerPriority", "reclaim": "Any",
             "jobsMayBeLost": True, "deleteAfterSeconds": 600,
         },
-        "timeouts": {"readySeconds": 7, "retries": 1, "backoffSeconds": 30},
+        "timeouts": {"readySeconds": 7, "retries": 1, "backoffSeconds": 30, "slotSeconds": 0},
+        "provisioning": {"className": "a.b", "parameters": {"c": "d"}, "backoffSeconds": 9},
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
     assert {*spec} == {*below(schema_of(gang_queue_crd()), "spec")["properties"]}

@@ -89,6 +89,18 @@ def test_a_template_that_cannot_be_read_stays_for_a_message_to_name_it() -> None
     assert with_templates(kept) == kept
 
 
+def test_of_a_template_that_cannot_be_read_no_secret_is_kept() -> None:
+    """It is kept whole otherwise, and may be written to a recording."""
+    whole = container()
+    whole["args"] = ["x" * 50]
+    kept = cluster(suspend=True, tolerations="none", containers=[whole]).spec
+    for each in (bytes(kept.head_group_spec), bytes(kept.worker_group_specs[0].template)):
+        assert b'"image"' in each
+        assert b"VARIABLE" not in each
+        assert b"vvv" not in each
+        assert b"xxx" not in each
+
+
 def test_a_changed_template_is_another_ray_cluster() -> None:
     one, other = (cluster(suspend=True, cpu=cpu) for cpu in "12")
     assert says_the_same(one, cluster(suspend=True))

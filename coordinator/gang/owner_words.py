@@ -1,0 +1,68 @@
+"""Says what the RayJob or RayService of a gang means for its wait, for people.
+
+The deadlines of a RayJob run from its first moment on, also while its gang waits: KubeRay then ends
+a job that never ran. A RayService that is upgraded keeps the version that serves until the next one
+is ready, so both need their room at once.
+"""
+
+from dataclasses import dataclass
+
+from coordinator.gang.late_starts import stamp_of
+from kube.codec.fields import moment_of
+from kube.objects.ray import RayJob, RayService
+
+LONGEST_WARNING = 300.0
+"""Seconds before a deadline at which its user is warned, at most; a quarter of it where shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When KubeRay ends a RayJob (seconds since 1970), and the field of its spec that says so."""
+
+    job: str
+    field: str
+    seconds: int
+    at: float
+
+    @property
+    def warn_at(self) -> float:
+        """When its user is to be warned (seconds since 1970)."""
+        return self.at - min(LONGEST_WARNING, self.seconds / 4)
+
+    @property
+    def message(self) -> str:
+        """Say when the job ends, and why."""
+        return (
+            f"KubeRay ends RayJob {self.job} at {stamp_of(self.at)}: its {self.field} of "
+            f"{self.seconds} s runs while the gang waits"
+        )
+
+
+def deadline_of(job: RayJob) -> Deadline | None:
+    """Return the first deadline of a RayJob that has begun; None where it has none."""
+    began = moment_of(job.status.start_time or "")
+    fields = {
+        "activeDeadlineSeconds": job.spec.active_deadline_seconds,
+        "preRunningDeadlineSeconds": job.spec.pre_running_deadline_seconds,
+    }
+    found = [
+        Deadline(job.metadata.name, field, seconds, began + seconds)
+        for field, seconds in fields.items()
+        if seconds is not None and began
+    ]
+    return min(found, key=lambda each: each.at, default=None)
+
+
+def version_that_serves(service: RayService, cluster: str) -> str:
+    """Name the RayCluster that serves while another one of its RayService starts; else empty."""
+    serves = service.status.active_service_status.ray_cluster_name
+    starts = service.status.pending_service_status.ray_cluster_name
+    return serves if starts == cluster != serves else ""
+
+
+def upgrade_in_words(service: RayService, serves: str) -> str:
+    """Say that two versions of a RayService need room at the same time."""
+    return (
+        f"RayService {service.metadata.name} keeps RayCluster {serves} until this version is "
+        "ready, so both need room at once"
+    )

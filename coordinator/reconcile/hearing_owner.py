@@ -1,0 +1,75 @@
+"""Notes what the RayJob or RayService of a gang means for its wait, and warns of a deadline."""
+
+from coordinator.gang.owner_words import (
+    Deadline,
+    deadline_of,
+    upgrade_in_words,
+    version_that_serves,
+)
+from coordinator.messages.actions import EmitEvent, Regarding
+from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.objects import names
+from kube.objects.ray import RayJob, RayOwner, RayService
+from scheduling.model.verdict import Reason
+
+
+def hear_owner(look: Look) -> Done:
+    """Note what is to be said of the owner while the gang waits, and warn where a deadline is near.
+
+    A reference of a RayCluster to an owner that does not name it says nothing: anyone can refer.
+    """
+    view, owner = look.view, look.scene.cache.owners.maker_of(look.cluster)
+    view.owner_text, view.owner = "", _regarding(owner)
+    if view.survey.ran or owner is None:
+        return NOTHING_DONE
+    if isinstance(owner, RayService):
+        return _hear_service(look, owner)
+    deadline = deadline_of(owner)
+    if deadline is None:
+        return NOTHING_DONE
+    view.owner_text = deadline.message
+    return _warning(look, deadline)
+
+
+def warn_at(look: Look) -> float | None:
+    """Return when a deadline is to be warned of (monotonic seconds)."""
+    owner = look.scene.cache.owners.maker_of(look.cluster)
+    deadline = deadline_of(owner) if isinstance(owner, RayJob) else None
+    if deadline is None or look.view.survey.ran:
+        return None
+    return look.now + deadline.warn_at - look.scene.moment.wall
+
+
+def _hear_service(look: Look, service: RayService) -> Done:
+    serves = version_that_serves(service, look.view.key.name)
+    if serves:
+        look.view.owner_text = upgrade_in_words(service, serves)
+    return NOTHING_DONE
+
+
+def _warning(look: Look, deadline: Deadline) -> Done:
+    view, wall = look.view, look.scene.moment.wall
+    if not deadline.warn_at <= wall < deadline.at:
+        return NOTHING_DONE
+    reason = Reason.DEADLINE_NEAR
+    on = view.owner[0] if view.owner else None
+    return Done(
+        [
+            EmitEvent(
+                view.key,
+                view.cluster_uid,
+                warning=True,
+                reason=reason,
+                message=deadline.message,
+                regarding=on,
+            )
+        ]
+    )
+
+
+def _regarding(owner: RayOwner | None) -> tuple[Regarding, ...]:
+    if owner is None:
+        return ()
+    kind = "RayJob" if isinstance(owner, RayJob) else "RayService"
+    meta = owner.metadata
+    return (Regarding(names.RAY_API_VERSION, kind, meta.name, meta.uid),)
