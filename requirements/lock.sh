@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pins what pyproject.toml asks for in runtime.txt, build.txt, docs.txt, sbom.txt and dev.txt; `make lock` calls it.
+# Pins what pyproject.toml asks for in runtime.txt, build.txt, docs.txt, ray.txt, sbom.txt and dev.txt; `make lock` calls it.
 # usage: lock.sh BIN [--upgrade], BIN being where pip-compile and dependency-groups are
 set -eu
 
@@ -30,6 +30,7 @@ pin() {
 pin runtime "$@" pyproject.toml
 "$bin/dependency-groups" build | pin build "$@" -
 "$bin/dependency-groups" docs | pin docs "$@" -
+"$bin/dependency-groups" ray | pin ray "$@" -
 "$bin/dependency-groups" sbom | pin sbom "$@" -
 "$bin/dependency-groups" dev | pin dev "$@" \
     --constraint requirements/runtime.txt --constraint requirements/build.txt pyproject.toml -

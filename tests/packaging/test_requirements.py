@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.controlplane.rayclusters import RAY_VERSION
 from tests.packaging.tree import ROOT, files, programs, project
 
 LOCKED = ["runtime", "build", "dev"]
@@ -128,3 +129,10 @@ def imported_by(node: ast.AST) -> list[str]:
 def test_what_is_required_at_run_time_is_imported_by_a_program() -> None:
     required = {canonicalize_name(each.name) for each in wanted("runtime")}
     assert required - imported() == set()
+
+
+def test_ray_is_installed_for_the_long_test_of_its_autoscaler_alone() -> None:
+    """Of the version that the RayClusters of the tests name."""
+    for name in LOCKED:
+        assert "ray" not in locked(name)
+    assert pin(locked("ray")["ray"][0]) == RAY_VERSION
