@@ -200,6 +200,7 @@ class CoordinatorState(Known):
         """
         for key in keys:
             view = self._view(key, self.cache.clusters.get(key), scene)
+            self.agenda.cycle_wanted |= self.outlasting.look(key, scene.moment.now)
             if view is not None:
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
 
@@ -212,7 +213,8 @@ class CoordinatorState(Known):
         self._bound_waiting(key)
         self._count_held(key)
         self._count(key, scene.moment.now)
-        for again in (self.unknown_keys.due_at(key), self.stray_gates.due_at(key)):
+        for due in (self.unknown_keys, self.stray_gates, self.outlasting):
+            again = due.due_at(key)
             if again is not None:
                 self.agenda.wake_by(key, again)
         return actions
@@ -354,7 +356,7 @@ class CoordinatorState(Known):
         """The view of this very RayCluster, made where there is something to be seen to."""
         view = self.views.get(key)
         if view is not None and (cluster is None or view.cluster_uid != cluster.metadata.uid):
-            self._drop(view)
+            self._drop(view, scene)
             view = None
         if view is None and cluster is not None and concerns_us(self.cache, key, cluster):
             view = self.views[key] = open_view(key, cluster, scene)
@@ -365,8 +367,9 @@ class CoordinatorState(Known):
             self.agenda.cycle_wanted |= self.room.update(view, pods)
         return view
 
-    def _drop(self, view: GangView) -> None:
+    def _drop(self, view: GangView, scene: Scene) -> None:
         self._note_astray(view, frozenset())
+        self.outlasting.keep(view, scene.moment.now + scene.patience.arrival)
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]

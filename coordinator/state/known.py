@@ -25,6 +25,7 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
+from coordinator.state.outlasting import Outlasting
 from coordinator.state.reserved_room import ReservedRoom
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
@@ -153,9 +154,11 @@ class Known:
     gpu_pools: GpuPools = field(default_factory=GpuPools)
     lap: Callable[[str], None] = field(default=lambda _: None)
     room: ReservedRoom = field(init=False)
+    outlasting: Outlasting = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = ReservedRoom(self.cache)
+        self.outlasting = Outlasting(self.cache)
 
     @property
     def views(self) -> dict[GangKey, GangView]:

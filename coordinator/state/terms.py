@@ -28,6 +28,7 @@ def forget_term(known: Known) -> None:
     """Drop all that is only of use to a leader: others may have changed it meanwhile."""
     for view in known.views.values():
         known.room.release(view)
+    known.outlasting.forget()
     known.term = Term()
     known.agenda.forget_term()
     known.unknown_keys.forget_told()

@@ -175,3 +175,64 @@ def test_a_gang_with_waves_that_loses_another_pod_keeps_the_slot_of_the_one_befo
     world.api.remove(Key("pods", TEAM, second))
     go_on(world.leader)
     assert len(asked_for(world.leader, "b") + asked_for(world.leader, "c")) == 1
+
+
+def let_go_of(world: World, *done: Outcome) -> None:
+    """Have a gang of two pods released, but not bound, then delete its RayCluster alone."""
+    world.create(gang_of("a", 1))
+    decided(world)
+    for outcome in done:
+        world.leader.act(outcome=outcome)
+    world.delete("rayclusters", "a")
+    world.create(gang_of("b", 1))
+    world.kuberay()
+    go_on(world.leader)
+
+
+@pytest.mark.parametrize(
+    "done",
+    [(), (Outcome.DONE, Outcome.DONE), (Outcome.HELD,), (Outcome.DONE, Outcome.HELD)],
+    ids=["on their way", "released", "in doubt", "one of each"],
+)
+def test_pods_that_outlast_their_raycluster_keep_the_room_that_they_still_take(
+    done: tuple[Outcome, ...],
+) -> None:
+    """The garbage collector takes its time: meanwhile they are bound, or released even."""
+    world = World(node("n1", cpu=2))
+    let_go_of(world, *done)
+    assert asked_for(world.leader, "b") == []
+    world.collect_garbage()
+    go_on(world.leader)
+    assert asked_for(world.leader, "b")
+    world.settle(seconds=1)
+    assert world.bound("b") == {"n1": 2}
+
+
+def test_room_for_pods_without_their_raycluster_is_not_kept_for_ever() -> None:
+    """They were orphaned, and are never bound."""
+    world = World(node("n1", cpu=2))
+    let_go_of(world, Outcome.DONE, Outcome.DONE)
+    world.api.now += PATIENCE.arrival - 1
+    world.leader.tick()
+    go_on(world.leader)
+    assert asked_for(world.leader, "b") == []
+    world.api.now += 2
+    world.leader.tick()
+    go_on(world.leader)
+    assert asked_for(world.leader, "b")
+
+
+def test_a_raycluster_that_is_made_anew_waits_for_the_room_of_the_pods_of_the_last_one() -> None:
+    world = World(node("n1", cpu=2))
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.act()
+    world.leader.act()
+    world.delete("rayclusters", "a")
+    world.create(gang_of("a", 1))
+    world.kuberay()
+    go_on(world.leader)
+    assert len(asked_for(world.leader, "a")) == 2  # those of the first
+    world.collect_garbage()
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 2}
