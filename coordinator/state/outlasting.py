@@ -37,7 +37,7 @@ class Outlasting:
     def keep(self, view: GangView, until: float) -> None:
         """Keep what a view reserves for pods on their way; called before that is given back.
 
-        No pod that is not bound by then will be: nobody else waits for it any longer.
+        What is not bound by then does not get to it any more, for others may be placed there.
         """
         pods = self._cache.members(view.key, view.cluster_uid)
         stays = [

@@ -368,7 +368,7 @@ REQUESTS: Mapping[str, Request] = {
         "GET",
         _CORE + "/{own}/pods",
         RBAC,
-        'cannot impersonate resource "serviceaccounts"',
+        "cannot impersonate",  # what follows depends on the mode that the server tried first
         impersonated=COORDINATOR,
     ),
     "token-of-muster-asked-for": Request(
