@@ -158,6 +158,7 @@ class CoordinatorState(Known):
             astray=self.term.astray,
             reserved=self.room.holders,
             pace=self.term.pace,
+            node_quota=self.node_quota,
             guard=self.guard if moment.now >= self.term.forbidden_until else Guard.NONE,
             scheduler=self.scheduler,
         )
@@ -374,6 +375,7 @@ class CoordinatorState(Known):
         self.term.window.leave(view.key)
         del self.views[view.key]
         self.cache.foreseen.drop(view.key)
+        self.node_quota.drop(view.key)
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
 

@@ -24,6 +24,9 @@ of Undecided it is not known."""
 ASK_AFTER = 5.0
 """Seconds for which a gang must have been refused: what ends meanwhile may make room."""
 
+NEXT_TURN = 10.0
+"""Seconds between two looks of a gang at whether quota is left to ask for nodes."""
+
 LONGEST_BACKOFF = 3600.0
 NAME_LIMIT = 200
 
@@ -67,11 +70,13 @@ class Wanted:
 class Step:
     """What is to be done about the requests of a gang, and what is told of them.
 
-    `ask` is the attempt to be made now, 0 for none; `drop` are the requests that are to go;
+    `ask` is the attempt to be made now, 0 for none; `waits` says that one was made and has not
+    failed; `drop` are the requests that are to go;
     `again_at` (seconds since 1970) is when time alone has something to be done.
     """
 
     ask: int = 0
+    waits: bool = False
     drop: tuple[NodeRequest, ...] = ()
     text: str = ""
     again_at: float | None = None
@@ -147,7 +152,7 @@ def next_step(asks: Wanted | None, seen: Sequence[NodeRequest], wall: float) -> 
     if last is None:
         return Step(ask=1, drop=others, text=f"nodes for {_pods(asks)} are asked for")
     if last.answer is not Answer.FAILED:
-        return Step(drop=others, text=_told(asks, last))
+        return Step(waits=True, drop=others, text=_told(asks, last))
     pause = backoff(asks.rules.backoff_seconds, last.attempt)
     due = last.answered_at + pause
     text = (
@@ -156,6 +161,16 @@ def next_step(asks: Wanted | None, seen: Sequence[NodeRequest], wall: float) -> 
     if wall < due:
         return Step(drop=others, text=text, again_at=due)
     return Step(ask=last.attempt + 1, drop=(*others, last), text=text)
+
+
+def put_off(step: Step, queue: str, wall: float) -> Step:
+    """Return the step of a gang for which no quota is left beside what others have asked for.
+
+    A request that failed stays, for it counts the attempts.
+    """
+    text = f"nodes are not asked for yet: what others have asked for fills the quota of {queue}"
+    dropped = tuple(each for each in step.drop if each.answer is not Answer.FAILED)
+    return Step(drop=dropped, text=text, again_at=wall + NEXT_TURN)
 
 
 def backoff(first: float, attempt: int) -> float:

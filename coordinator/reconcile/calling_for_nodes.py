@@ -13,6 +13,7 @@ from coordinator.gang.node_requests import (
     Wanted,
     WantedPods,
     next_step,
+    put_off,
     request_name,
     wanted_pods,
 )
@@ -48,8 +49,9 @@ def call_for_nodes(look: Look) -> None:
     asks = _asks(look, rules) if rules is not None else None
     if asks is None and not seen and calls.refused_since is None:
         calls.text, calls.again_at = "", None
+        look.scene.node_quota.drop(look.view.key)
         return
-    step = next_step(asks, seen, look.scene.moment.wall)
+    step = _within_quota(look, next_step(asks, seen, look.scene.moment.wall))
     calls.text = step.text
     if calls.attempts.refusal and step.ask:
         calls.text = f"nodes could not be asked for: {calls.attempts.refusal}"
@@ -110,6 +112,19 @@ def _asks(look: Look, rules: Provisioning) -> Wanted | None:
         return None
     pods = wanted_pods(asked.minimum, view.survey.standing)
     return Wanted(rules, pods) if pods else None
+
+
+def _within_quota(look: Look, step: Step) -> Step:
+    """Put a request off for which the quota has no room beside those of others."""
+    quota, asked = look.scene.node_quota, look.view.queueing.asked
+    if not isinstance(asked, PendingGang) or not (step.ask or step.waits):
+        quota.drop(look.view.key)
+        return step
+    if not step.ask or quota.admits(asked):
+        quota.note(asked, has_asked=True)
+        return step
+    quota.note(asked, has_asked=False)
+    return put_off(step, asked.queue, look.scene.moment.wall)
 
 
 def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:

@@ -16,6 +16,7 @@ from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action
 from coordinator.messages.clock import Moment, Patience
+from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
@@ -60,6 +61,8 @@ class Scene:
     """The nodes on which any gang reserves room."""
     pace: Pace
     """How many nominations may be written in this second."""
+    node_quota: NodeQuota
+    """What gangs have asked an autoscaler for, by their queues."""
     guard: Guard = Guard.NONE
     scheduler: str = ""
     """The kube-scheduler that is told of nominations; empty where it is not known."""

@@ -16,6 +16,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.ledger import QuotaLedger
+from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
 from coordinator.queues.reports import QueueReports
 from coordinator.queues.waiting_limit import WaitingLimit
@@ -155,10 +156,12 @@ class Known:
     lap: Callable[[str], None] = field(default=lambda _: None)
     room: ReservedRoom = field(init=False)
     outlasting: Outlasting = field(init=False)
+    node_quota: NodeQuota = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = ReservedRoom(self.cache)
         self.outlasting = Outlasting(self.cache)
+        self.node_quota = NodeQuota(self.quota, self.queues)
 
     @property
     def views(self) -> dict[GangKey, GangView]:

@@ -346,9 +346,54 @@ def test_a_request_of_others_has_none_of_their_templates_deleted() -> None:
     assert "t" in map(name_of, templates(world))
 
 
-@pytest.mark.xfail(strict=True, reason="each gang is held to the quota alone, not with the others")
 def test_gangs_ask_for_no_more_nodes_together_than_their_quota_lets_run() -> None:
+    """Each fits its queue, which lets one of them run at a time."""
     world = waiting(quota={GPU: "2"})
     world.create(*(gpu_gang(name, 2) for name in "bcde"))
     world.settle(seconds=60)
-    assert len(requests(world)) == 1
+    [request] = requests(world)
+    assert request["metadata"]["ownerReferences"][0]["name"] == "a"
+    assert "what others have asked for fills the quota of elastic" in message(world, "b")
+
+    world.delete("rayclusters", "a")
+    world.settle(seconds=15)
+    [request] = requests(world)
+    assert request["metadata"]["ownerReferences"][0]["name"] == "b"
+
+
+def test_a_gang_that_got_no_nodes_leaves_its_quota_to_others_while_it_pauses() -> None:
+    world = waiting(quota={GPU: "2"})
+    world.settle(seconds=10)
+    say(world, "Failed")
+    world.create(gpu_gang("b", 2))
+    world.settle(seconds=20)
+    asked = {each["metadata"]["ownerReferences"][0]["name"]: each for each in requests(world)}
+    assert asked.keys() == {"a", "b"}
+    world.settle(seconds=600)
+    assert "what others have asked for fills the quota of elastic" in message(world)
+    world.delete("rayclusters", "b")
+    world.settle(seconds=30)
+    [request] = requests(world)
+    assert request["metadata"]["annotations"][names.NODES_ATTEMPT] == "2"
+
+
+def test_a_new_leader_knows_what_was_asked_for() -> None:
+    world = World(
+        *(node("n", cpu=8), node("full", cpu=0, gpu=1), elastic(quota={GPU: "4"})),
+        *(gpu_gang(name, 2) for name in "ba"),
+        replicas=2,
+    )
+    world.settle(seconds=20)
+    assert len(requests(world)) == 2
+    world.create(*(gpu_gang(name, 2) for name in "cde"))
+    world.leader.resign()
+    world.elect(1)
+    world.settle(seconds=60)
+    assert len(requests(world)) == 2
+
+
+def test_quota_bounds_nothing_of_queues_without_a_limit() -> None:
+    world = waiting()
+    world.create(*(gpu_gang(name, 2) for name in "bc"))
+    world.settle(seconds=20)
+    assert len(requests(world)) == 3
