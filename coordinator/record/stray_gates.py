@@ -15,10 +15,10 @@ from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
 
 PODS = 10
-"""So many pods of a namespace are told of at a time: a Deployment may have thousands."""
+"""So many pods of a namespace are told of in a span of time: a Deployment may have thousands."""
 
-SPACING = 60.0
-"""Seconds from those to the next pods of the namespace."""
+SPAN = 60.0
+"""Its seconds."""
 
 MESSAGE = (
     f"the scheduling gate {names.GATE} is on this pod, and no RayCluster made it: nothing takes "
@@ -34,12 +34,20 @@ class _Pod:
     told: float = float("-inf")
 
 
+@dataclass(slots=True)
+class _Span:
+    """When it began (monotonic seconds), and of how many more pods is to be told in it."""
+
+    since: float
+    left: int = PODS
+
+
 @dataclass
 class StrayGates:
-    """Such pods by namespace and uid, and when the next of a namespace may be told of."""
+    """Such pods by namespace and uid, and how many of a namespace were told of lately."""
 
     _pods: dict[str, dict[str, _Pod]] = field(default_factory=dict)
-    _next: dict[str, float] = field(default_factory=dict)
+    _spans: dict[str, _Span] = field(default_factory=dict)
 
     def seen(self, pod: ObservedPod) -> GangKey | None:
         """Take in a pod as it is now; returns what is to be looked at."""
@@ -54,7 +62,7 @@ class StrayGates:
         pods = self._pods.get(namespace)
         if pods is not None and pods.pop(uid, None) is not None and not pods:
             del self._pods[namespace]
-            self._next.pop(namespace, None)
+            self._spans.pop(namespace, None)
 
     def keys(self) -> set[GangKey]:
         """Return what is to be looked at when a term begins."""
@@ -65,10 +73,10 @@ class StrayGates:
         at = self.due_at(key)
         if at is None or at > now:
             return []
-        pods = self._pods[key.namespace]
+        pods, span = self._pods[key.namespace], self._span(key.namespace, now)
         due = sorted((_due(uid, pod), pod.name, uid) for uid, pod in pods.items())
-        chosen = [(name, uid) for at, name, uid in due[:PODS] if at <= now]
-        self._next[key.namespace] = now + SPACING
+        chosen = [(name, uid) for at, name, uid in due[: span.left] if at <= now]
+        span.left -= len(chosen)
         for _, uid in chosen:
             pods[uid].told = now
         return [_event(key, name, uid) for name, uid in chosen]
@@ -78,17 +86,22 @@ class StrayGates:
         pods = self._pods.get(key.namespace) if key.name == STRAYS else None
         if pods is None:
             return None
-        return max(
-            min(_due(uid, pod) for uid, pod in pods.items()),
-            self._next.get(key.namespace, float("-inf")),
-        )
+        due, span = min(_due(uid, pod) for uid, pod in pods.items()), self._spans.get(key.namespace)
+        return due if span is None or span.left else max(due, span.since + SPAN)
 
     def forget_told(self) -> None:
         """Begin anew with telling."""
-        self._next.clear()
+        self._spans.clear()
         for pods in self._pods.values():
             for pod in pods.values():
                 pod.told = float("-inf")
+
+    def _span(self, namespace: str, now: float) -> _Span:
+        """Return the span that lasts, or begin one."""
+        span = self._spans.get(namespace)
+        if span is None or now >= span.since + SPAN:
+            span = self._spans[namespace] = _Span(now)
+        return span
 
 
 def _due(uid: str, pod: _Pod) -> float:

@@ -31,6 +31,7 @@ def test_each_is_told_at_once_and_again_while_it_is_there() -> None:
     """With the labels of a Ray pod, by which another watch tells of it, and without."""
     world = World(node("n1", cpu=4))
     world.create(gated("plain"))
+    world.settle(seconds=5)
     world.create(gated("forged", **{names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "a"}))
     world.settle(seconds=5)
     assert told(world) == {"plain": 1, "forged": 1}
