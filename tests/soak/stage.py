@@ -109,7 +109,9 @@ def staged(directory: Path, nodes: int, seed: int) -> Iterator[Stage]:
         cluster.start_scheduler(extender.scheduler_config())
         cluster.wait_healthy(SCHEDULER)
         crew = stack.enter_context(Crew(muster, account_of(muster)))
-        crew.start(2, _settings(seed))
+        for number in range(2):
+            recording = str(directory / f"coordinator-{number}.jsonl")
+            crew.start(1, {**_settings(seed), "RECORD": recording})
         crew.wait_leader()
         yield Stage(cluster, muster, crew, extender, dashboards)
 
