@@ -1,7 +1,5 @@
 """Takes slots out of a placement that cannot be had any more, or that no pod comes for."""
 
-from collections.abc import Collection
-
 from coordinator.gang import kept_slots, repair
 from coordinator.gang.eviction import covered
 from coordinator.gang.kept_slots import Kept
@@ -28,21 +26,20 @@ def drop_lost_slots(look: Look) -> Done:
     left = repair.without_hanging(left, pods, look.scene.cache.columns())
     left = repair.without_overtaken(view, left, pods)
     left = repair.without_stalled(view, left, pods)
-    left = _with_releases(look, placement, left, lost)
+    left = _with_releases(look, placement, left)
     if left is placement or left == placement:
         return NOTHING_DONE
     view.reservation.placement = trimmed(look, left)
     return SURVEY_AGAIN
 
 
-def _with_releases(
-    look: Look, before: Placement, left: Placement, lost: Collection[str]
-) -> Placement:
+def _with_releases(look: Look, before: Placement, left: Placement) -> Placement:
     """What is left of a placement, with the slots that releases of ours are on their way to.
 
-    Not on nodes that are lost: nothing else is placed there.
+    Not on nodes that are gone. One that is cordoned or too full now may take pods of others soon.
     """
-    sent = {uid: node for uid, node in may_arrive(look).items() if node and node not in lost}
+    there = look.scene.cache.nodes
+    sent = {uid: node for uid, node in may_arrive(look).items() if node in there}
     if left is before or not sent:
         return left
     vacant = vacant_slots(before, look.pods)

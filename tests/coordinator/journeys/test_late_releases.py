@@ -154,6 +154,33 @@ def test_half_a_replica_keeps_the_slot_that_a_release_is_on_its_way_to(
     assert asked_for(leader, "b") == []
 
 
+@pytest.mark.parametrize("outcome", [None, Outcome.HELD])
+def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_to_it(
+    outcome: Outcome | None,
+) -> None:
+    """It is cordoned and uncordoned, and the release arrives after that."""
+    world = World(node("n1", cpu=1), node("n2", cpu=1))
+    world.create(ray_cluster("b", head=template(nodeSelector={"open": "to-b"})))
+    world.settle(seconds=1)
+    world.create(gang_of("a", 1))
+    decided(world)
+    leader = world.leader
+    leader.act()
+    world.controllers()
+    go_on(leader)
+    (worker,) = releases(leader)
+    if outcome is not None:
+        leader.act(leader.todo.index(worker), outcome=outcome)
+    for cordoned in (True, False):
+        for each in world.api.all("nodes"):
+            world.api.change(each, lambda obj, to=cordoned: obj["spec"].update(unschedulable=to))
+            world.api.change(each, lambda obj: obj["metadata"]["labels"].update(open="to-b"))
+        go_on(leader)
+    assert asked_for(leader, "b") == []
+    world.settle(seconds=20)
+    assert world.bound("a").total() == 2
+
+
 def in_w(name: str) -> Json:
     return ray_cluster(name, head=template(nodeSelector={"zone": "w"}))
 
