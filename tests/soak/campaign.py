@@ -136,7 +136,8 @@ class Soak:
         if not found:
             return
         first = found[0]
-        logs = f"the logs are in {self._stage.cluster.logs}"
+        recordings = self._stage.cluster.directory.parent / "coordinator-*.jsonl"
+        logs = f"the logs are in {self._stage.cluster.logs}, what was decided in {recordings}"
         told = [self._when(), *map(str, found[:10]), *self._story(first.gang), logs]
         if first.node:
             told[-1:] = [*self._story(("", first.node)), logs]
