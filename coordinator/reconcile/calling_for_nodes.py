@@ -43,9 +43,11 @@ def call_for_nodes(look: Look) -> None:
     if rules is not None and not found.allowed:
         calls.text = _NOT_SET_UP if _is_short_of_room(look) else ""
         return
-    if not found.listed or _is_open(look):
-        return
     seen = _seen(look)
+    if not found.listed or _is_open(look):
+        if not seen and not calls.writing:
+            look.scene.node_quota.drop(look.view.key)  # else it may hold others up for ever
+        return
     asks = _asks(look, rules) if rules is not None else None
     if asks is None and not seen and calls.refused_since is None:
         calls.text, calls.again_at = "", None
@@ -115,16 +117,19 @@ def _asks(look: Look, rules: Provisioning) -> Wanted | None:
 
 
 def _within_quota(look: Look, step: Step) -> Step:
-    """Put a request off for which the quota has no room beside those of others."""
+    """Put a request off for which the quota has no room beside those of others.
+
+    One that cannot be written leaves the quota to others until it is tried again.
+    """
     quota, asked = look.scene.node_quota, look.view.queueing.asked
-    if not isinstance(asked, PendingGang) or not (step.ask or step.waits):
+    fails = bool(step.ask) and look.now < look.view.nodes.attempts.not_before
+    if not isinstance(asked, PendingGang) or fails or not (step.ask or step.waits):
         quota.drop(look.view.key)
         return step
-    if not step.ask or quota.admits(asked):
-        quota.note(asked, has_asked=True)
+    if step.waits:
+        quota.asked(asked)
         return step
-    quota.note(asked, has_asked=False)
-    return put_off(step, asked.queue, look.scene.moment.wall)
+    return step if quota.ask(asked) else put_off(step, asked.queue, look.scene.moment.wall)
 
 
 def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:
