@@ -48,12 +48,9 @@ from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import queue_asked
 from reservation.release_order import is_ordered
-from reservation.slots import Reserved
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.queueing.membership import NotAllowed
-
-NOTHING_RESERVED = Reserved()
 
 INTAKE = "intake"
 GANGS = "gangs"
@@ -256,7 +253,8 @@ class CoordinatorState(Known):
         uids |= self.quota.of(key).keys() | ({view.cluster_uid} if view is not None else set())
         for uid in sorted(uids):
             mine = view if view is not None and view.cluster_uid == uid else None
-            reserved = mine.reservation.reserved if mine is not None else NOTHING_RESERVED
+            kept = self.outlasting.reserved(key, uid)
+            reserved = mine.reservation.reserved if mine is not None else kept
             queue, pods = self._queue_of(key, uid, mine), pods_that_count(self.cache, key, uid)
             self.agenda.cycle_wanted |= self.quota.note(key, uid, queue, pods, reserved)
         held = tuple(self.quota.of(key).values())

@@ -5,23 +5,28 @@ stay. Those that were released go to their node all the same, and a release that
 arrive. Their gang has no view any more, which would reserve their room.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
-from reservation.slots import slot_of, take_slot
+from reservation.slots import Reserved, slot_of, take_slot
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
+
+Room = Counter[tuple[str, Requests]]
+"""(Node, requests) -> pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stay:
     """Room that is kept for one pod, until it is over (monotonic seconds) at the latest."""
 
-    name: str
+    pod: tuple[str, str]
     uid: str
+    cluster_uid: str
     node: str
     requests: Requests
     until: float
@@ -33,32 +38,37 @@ class Outlasting:
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
         self._stays: dict[GangKey, list[_Stay]] = {}
+        self._room: dict[GangKey, Room] = {}
+        """What of it is in the sums."""
 
     def keep(self, view: GangView, until: float) -> None:
         """Keep what a view reserves for pods on their way; called before that is given back.
 
         What is not bound by then does not get to it any more, for others may be placed there.
         """
-        pods = self._cache.members(view.key, view.cluster_uid)
+        uid = view.cluster_uid
         stays = [
-            _Stay(pod.name, pod.uid, node, pod.used, until)
-            for pod, node in _on_their_way(view, pods)
+            _Stay(pod.key, pod.uid, uid, node, pod.used, until)
+            for pod, node in _on_their_way(view, self._cache.members(view.key, uid))
         ]
         if stays:
-            self._stays.setdefault(view.key, []).extend(stays)
-            self._cache.reserve(view.key, [(each.node, each.requests, 1) for each in stays])
+            self._stays[view.key] = self._stays.get(view.key, []) + stays
+            self._count(view.key)
 
     def look(self, key: GangKey, now: float) -> bool:
         """Keep no room any more for pods that are bound or gone; say whether it came free.
 
         A bound pod uses its room itself.
         """
-        left = [each for each in self._stays.get(key, ()) if self._lasts(key, each, now)]
-        over = [each for each in self._stays.get(key, ()) if each not in left]
-        self._end(key, over)
-        if left:
-            self._stays[key] = left
-        return bool(over)
+        if key not in self._stays:
+            return False
+        self._stays[key] = [each for each in self._stays[key] if self._lasts(each, now)]
+        return self._count(key)
+
+    def reserved(self, key: GangKey, cluster_uid: str) -> Reserved:
+        """Return what the pods of a RayCluster that is gone take of quota without being bound."""
+        mine = (each for each in self._stays.get(key, ()) if each.cluster_uid == cluster_uid)
+        return Reserved(room=Counter((each.node, each.requests) for each in mine))
 
     def due_at(self, key: GangKey) -> float | None:
         """Return when time alone ends one of them (monotonic seconds)."""
@@ -66,25 +76,43 @@ class Outlasting:
 
     def forget(self) -> None:
         """Keep nothing for any pod."""
-        for key, stays in list(self._stays.items()):
-            self._end(key, stays)
+        for key in list(self._stays):
+            self._stays[key] = []
+            self._count(key)
 
-    def _end(self, key: GangKey, over: Iterable[_Stay]) -> None:
-        self._cache.reserve(key, [(each.node, each.requests, -1) for each in over])
-        self._stays.pop(key, None)
+    def _count(self, key: GangKey) -> bool:
+        """Bring the sums in line; say whether room came free.
 
-    def _lasts(self, key: GangKey, stay: _Stay, now: float) -> bool:
-        pod = self._cache.pods.get((key.namespace, stay.name))
-        there = pod is not None and pod.uid == stay.uid and pod.alive
-        return there and pod is not None and not pod.expected_on and now < stay.until
+        A pod that is nominated counts itself, but only for as long as it is.
+        """
+        stays = self._stays[key]
+        room = Room((each.node, each.requests) for each in stays if not self._is_nominated(each))
+        change = Room(room)
+        change.subtract(self._room.pop(key, Room()))
+        self._cache.reserve(key, [(*place, n) for place, n in change.items() if n])
+        if stays:
+            self._room[key] = room
+        else:
+            del self._stays[key]
+        return any(n < 0 for n in change.values())
+
+    def _lasts(self, stay: _Stay, now: float) -> bool:
+        pod = self._cache.pods.get(stay.pod)
+        if pod is None or pod.uid != stay.uid:
+            return False
+        return pod.alive and not pod.holds and now < stay.until
+
+    def _is_nominated(self, stay: _Stay) -> bool:
+        pod = self._cache.pods.get(stay.pod)
+        return pod is not None and bool(pod.nominated_to)
 
 
 def _on_their_way(view: GangView, pods: Iterable[ObservedPod]) -> Iterator[tuple[ObservedPod, str]]:
-    """The pods that take a slot of the view soon, and its node; nominated ones count already."""
+    """The pods that take a slot of the view soon, and its node."""
     writes, slots = view.pod_writes, view.reservation.reserved.slots.copy()
     asked = writes.inflight | writes.unsure
     for pod in pods:
         sent = writes.targets.get(pod.uid, "") if pod.uid in asked else ""
         node = pod.settled_on or sent
-        if node and pod.alive and not pod.expected_on and take_slot(slots, slot_of(pod, node)):
+        if node and pod.alive and not pod.holds and take_slot(slots, slot_of(pod, node)):
             yield pod, node

@@ -5,12 +5,14 @@ A release may arrive as long as it is in flight, or as it is not known what beca
 
 import pytest
 
+from coordinator.gang.nominations import Guard
 from coordinator.messages.actions import Action, FencePod, ReleasePod
 from coordinator.messages.clock import Patience
 from kube.api.errors import Forbidden
 from tests.coordinator.api import Json, Key, Outcome
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster, template
 from tests.coordinator.deeds import apart, decided, in_zones
+from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.world import Replica, World, name_of
 
 PATIENCE = Patience()
@@ -263,3 +265,42 @@ def test_a_raycluster_that_is_made_anew_waits_for_the_room_of_the_pods_of_the_la
     world.collect_garbage()
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 2}
+
+
+def test_pods_that_outlast_their_raycluster_hold_their_quota() -> None:
+    """Of a queue that lets one of two gangs run, though there are nodes for both."""
+    world = World(node("n1", cpu=2), node("n2", cpu=2), queue("team", cpu=2))
+    world.create(gang_in("team", "a", 1))
+    decided(world)
+    world.leader.act()
+    world.leader.act()
+    world.delete("rayclusters", "a")
+    world.create(gang_in("team", "b", 1))
+    world.kuberay()
+    go_on(world.leader)
+    assert asked_for(world.leader, "b") == []
+    world.collect_garbage()
+    world.settle(seconds=1)
+    assert world.bound("b").total() == 2
+
+
+def test_a_nomination_that_is_taken_back_leaves_the_room_of_a_release_in_doubt() -> None:
+    """Muster takes it back of a gated pod whose RayCluster is gone; its release may arrive yet."""
+    world = World(node("n1", cpu=2), guard=Guard.NOMINATION)
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.act(outcome=Outcome.HELD)
+    for pod in world.pods("a"):
+        world.api.change(pod, lambda obj: obj["status"].update(nominatedNodeName="n1"), "status")
+    world.delete("rayclusters", "a")
+    world.create(gang_of("b", 1))
+    world.kuberay()
+    for _ in range(5):
+        go_on(world.leader)
+        world.api.now += 1
+        world.leader.tick()
+    assert not any(pod["status"].get("nominatedNodeName") for pod in world.pods("a"))
+    assert asked_for(world.leader, "b") == []
+    world.collect_garbage()
+    world.settle(seconds=1)
+    assert world.bound("b") == {"n1": 2}
