@@ -51,6 +51,12 @@ def withdraw(look: Look, pods: Iterable[ObservedPod]) -> bool:
     return all(fence_holds(view, pod) for pod in pods) or none_can_arrive(look)
 
 
+def call_back(look: Look, pods: Iterable[ObservedPod]) -> None:
+    """Have releases of gated pods that ended in doubt arrive no more, by a fence."""
+    for pod in pods:
+        _require_new_fence(look.view, pod, "", look.scene.epoch)
+
+
 def none_can_arrive(look: Look) -> bool:
     """Say whether the last release was sent so long ago that it was carried out, or never is.
 

@@ -1,16 +1,18 @@
 """Takes slots out of a placement that cannot be had any more, or that no pod comes for."""
 
+from collections import Counter
+
 from coordinator.gang import kept_slots, repair
 from coordinator.gang.eviction import covered
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.pod_sets import NO_PLACEMENT
-from coordinator.reconcile.fences import may_arrive
+from coordinator.reconcile.fences import call_back, gated, may_arrive
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.timing_out import timeouts_of
 from coordinator.reconcile.understanding import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
 from reservation.replicas import slots_on_the_way
-from reservation.slots import Slots, slots_of, vacant_slots
+from reservation.slots import Slots, slot_of, slots_of, vacant_slots
 from scheduling.model.placement import Placement
 
 
@@ -37,15 +39,16 @@ def _with_releases(look: Look, before: Placement, left: Placement) -> Placement:
     """What is left of a placement, with the slots that releases of ours are on their way to.
 
     Not on nodes that are gone. One that is cordoned or too full now may take pods of others soon.
+    Releases in doubt are called back: they would be sent again, to a node that refuses.
     """
-    there = look.scene.cache.nodes
-    sent = {uid: node for uid, node in may_arrive(look).items() if node in there}
+    sent = may_arrive(look)
     if left is before or not sent:
         return left
-    vacant = vacant_slots(before, look.pods)
-    gone = slots_of(before) - slots_of(left)
-    back = gone & slots_on_the_way(sent, look.pods, vacant)
-    return without_slots(before, gone - back) if back else left
+    lost = slots_of(before) - slots_of(left)
+    kept = lost & slots_on_the_way(sent, look.pods, vacant_slots(before, look.pods))
+    back = Counter({s: n for s, n in kept.items() if s.node in look.scene.cache.nodes})
+    call_back(look, (p for p in gated(look.pods) if slot_of(p, sent.get(p.uid, "")) in back))
+    return without_slots(before, lost - back) if back else left
 
 
 def keep_late_releases(look: Look) -> Done:

@@ -13,7 +13,7 @@ from tests.coordinator.api import Json, Key, Outcome
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster, template
 from tests.coordinator.deeds import apart, decided, in_zones
 from tests.coordinator.journeys.test_queues import gang_in, queue
-from tests.coordinator.world import Replica, World, name_of
+from tests.coordinator.world import Replica, World, key, name_of
 
 PATIENCE = Patience()
 POLICY = Forbidden(403, "Forbidden", "policy says no")
@@ -177,10 +177,38 @@ def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_t
         for each in world.api.all("nodes"):
             world.api.change(each, lambda obj, to=cordoned: obj["spec"].update(unschedulable=to))
             world.api.change(each, lambda obj: obj["metadata"]["labels"].update(open="to-b"))
-        go_on(leader)
+        for _ in range(2):
+            go_on(leader)
+            leader.state.agenda.dirty.add(key("a"))
+            leader.handle([])
     assert asked_for(leader, "b") == []
     world.settle(seconds=20)
     assert world.bound("a").total() == 2
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HELD, Outcome.BROKEN])
+def test_a_release_in_doubt_is_called_back_from_a_node_that_refuses_and_not_sent_again(
+    outcome: Outcome,
+) -> None:
+    world = World(node("n1", cpu=1), node("n2", cpu=1))
+    world.create(gang_of("a", 1))
+    decided(world)
+    leader = world.leader
+    leader.act()
+    world.controllers()
+    go_on(leader)
+    (worker,) = releases(leader)
+    leader.act(leader.todo.index(worker), outcome=outcome)
+    refuses = world.api.get(Key("nodes", "", worker.node))
+    world.api.change(refuses, lambda obj: obj["spec"].update(unschedulable=True))
+    world.create(node("n3", cpu=1))
+    world.settle(seconds=20)
+    name = worker.pod.metadata.name
+    assert [each for each in leader.releases() if each[0] == name] == [
+        (name, worker.node),
+        (name, "n3"),
+    ]
+    assert world.bound("a").keys() == {"n1", "n2", "n3"} - {worker.node}
 
 
 def in_w(name: str) -> Json:
