@@ -62,7 +62,6 @@ class StrayGates:
         pods = self._pods.get(namespace)
         if pods is not None and pods.pop(uid, None) is not None and not pods:
             del self._pods[namespace]
-            self._spans.pop(namespace, None)
 
     def keys(self) -> set[GangKey]:
         """Return what is to be looked at when a term begins."""
@@ -97,11 +96,13 @@ class StrayGates:
                 pod.told = float("-inf")
 
     def _span(self, namespace: str, now: float) -> _Span:
-        """Return the span that lasts, or begin one."""
-        span = self._spans.get(namespace)
-        if span is None or now >= span.since + SPAN:
-            span = self._spans[namespace] = _Span(now)
-        return span
+        """Return the span that lasts, or begin one.
+
+        It outlasts its pods: whoever makes and deletes them in a loop has no more told.
+        """
+        spans = self._spans.items()
+        self._spans = {name: each for name, each in spans if now < each.since + SPAN}
+        return self._spans.setdefault(namespace, _Span(now))
 
 
 def _due(uid: str, pod: _Pod) -> float:

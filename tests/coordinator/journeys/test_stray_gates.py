@@ -87,3 +87,17 @@ def test_a_pod_that_is_made_again_under_its_name_is_another_one() -> None:
     world.settle(seconds=100)
     assert told(world) == {"plain": 2}
     assert key_of(world.api.get(Key("pods", TEAM, "plain"))) == Key("pods", TEAM, "plain")
+
+
+def test_no_more_are_told_of_those_that_are_made_and_deleted_in_a_loop() -> None:
+    world = World(node("n1", cpu=4))
+    for at in range(2 * PODS):
+        world.create(gated(f"p-{at}"))
+        world.settle(seconds=1)
+        world.api.remove(Key("pods", TEAM, f"p-{at}"))
+        world.settle(seconds=1)
+    assert told(world).total() == PODS
+    world.settle(seconds=60)
+    world.create(gated("last"))
+    world.settle(seconds=1)
+    assert told(world)["last"] == 1
