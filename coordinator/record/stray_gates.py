@@ -81,12 +81,17 @@ class StrayGates:
         return [_event(key, name, uid) for name, uid in chosen]
 
     def due_at(self, key: GangKey) -> float | None:
-        """When the next of them is to be told of; None where there is none."""
+        """When the next of them may be told of; None where there is none.
+
+        Where no more is told in this span, none of what may be thousands is asked.
+        """
         pods = self._pods.get(key.namespace) if key.name == STRAYS else None
         if pods is None:
             return None
-        due, span = min(_due(uid, pod) for uid, pod in pods.items()), self._spans.get(key.namespace)
-        return due if span is None or span.left else max(due, span.since + SPAN)
+        span = self._spans.get(key.namespace)
+        if span is not None and not span.left:
+            return span.since + SPAN
+        return min(_due(uid, pod) for uid, pod in pods.items())
 
     def forget_told(self) -> None:
         """Begin anew with telling."""
