@@ -95,12 +95,16 @@ def late_starts_json(late: LateStarts | None) -> dict[str, Any]:
     }
 
 
-def late_starts_recorded(written: GangLateStarts | None) -> LateStarts | None:
-    """Read the count that a record holds."""
+def late_starts_recorded(written: GangLateStarts | None, began: float | None) -> LateStarts | None:
+    """Read the count that a record holds, of a gang that was admitted when it `began`, if it is.
+
+    Where that was before the pause is over, it is the start that was counted last.
+    """
     if written is None or not written.count:
         return None
-    edition = Edition(written.generation, written.retry)
-    return LateStarts(written.count, moment_of(written.not_before), edition)
+    edition, not_before = Edition(written.generation, written.retry), moment_of(written.not_before)
+    is_current = began is not None and began < not_before
+    return LateStarts(written.count, not_before, edition, is_current)
 
 
 def stamp_of(moment: float) -> str:

@@ -7,6 +7,7 @@ from coordinator.gang.held_start import HeldStart, Phase, held_recorded
 from coordinator.gang.late_starts import late_starts_recorded
 from coordinator.gang.setbacks import refused_releases_recorded
 from coordinator.gang.view import GangView
+from coordinator.queues.history import began
 from coordinator.reconcile.fences import fence_token
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.recording import read_record
@@ -95,7 +96,7 @@ def _adopt_endings(view: GangView, gang: Gang) -> None:
     """Go on with what an earlier leader wrote that is to be stopped."""
     view.eviction.endings = endings_recorded(gang.status.evictions)
     view.eviction.told = {(each.preemptor, each.since) for each in view.eviction.endings}
-    view.late = late_starts_recorded(gang.status.late_starts)
+    view.late = late_starts_recorded(gang.status.late_starts, began(view))
     view.retreat = refused_releases_recorded(gang.status.refused_releases)
     view.breaks = breaks_recorded(gang.status.breaks)
     view.notes.stopped = set(view.eviction.told)

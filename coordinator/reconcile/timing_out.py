@@ -6,7 +6,6 @@ from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import Ending
 from coordinator.gang.late_starts import (
     GIVEN_UP,
-    LateStarts,
     cause_in_words,
     edition_of,
     is_given_up,
@@ -34,7 +33,7 @@ def time_out(look: Look) -> Done:
     if view.eviction.kept_now("", look.now).because:
         return NOTHING_DONE  # a budget refused it of late
     timeouts = timeouts_of(look)
-    if not _is_counted(view.late, due - (timeouts.ready_seconds or 0)):
+    if view.late is None or not view.late.is_current:
         view.late = one_more(view.late, edition_of(look.cluster), timeouts, wall)
     assert view.late is not None
     message = cause_in_words(view.late, timeouts)
@@ -109,11 +108,6 @@ def _set_back_until(look: Look) -> float:
     if late is None:
         return 0.0
     return late.not_before + look.scene.patience.setback_after(late.count)
-
-
-def _is_counted(late: LateStarts | None, start: float) -> bool:
-    """Say whether a start was late before: the next one is not before the pause is over."""
-    return late is not None and (late.is_current or start < late.not_before)
 
 
 def _kept_until(look: Look) -> float:

@@ -55,12 +55,14 @@ def test_more_retries_than_before_take_a_gang_up_again() -> None:
 
 @pytest.mark.parametrize("late", [after(1), LateStarts(2, NOW + 60, Edition(0, "again"))])
 def test_what_is_written_down_reads_back_the_same(late: LateStarts) -> None:
-    assert late_starts_recorded(msgspec.convert(late_starts_json(late), GangLateStarts)) == late
+    assert (
+        late_starts_recorded(msgspec.convert(late_starts_json(late), GangLateStarts), None) == late
+    )
 
 
 def test_nothing_is_written_of_a_gang_that_was_never_late() -> None:
     assert late_starts_json(None) == {}
-    assert late_starts_recorded(None) is late_starts_recorded(GangLateStarts()) is None
+    assert late_starts_recorded(None, 1.0) is late_starts_recorded(GangLateStarts(), 1.0) is None
 
 
 def test_messages_have_numbers() -> None:

@@ -72,6 +72,17 @@ def test_a_start_has_the_time_that_its_queue_grants_and_its_pause_too(by: float)
 
 
 @jumps
+def test_each_late_start_is_counted(by: float) -> None:
+    """By the new clock the next one may be before the pause of the last one is over."""
+    world = begun()
+    world.settle(seconds=READY + 10)
+    assert world.status("a")["lateStarts"]["count"] == 1
+    jump(world, by)
+    world.settle(seconds=60 + READY + 20)
+    assert phases(world, "a") == ["Failed"]
+
+
+@jumps
 def test_a_pod_that_a_budget_keeps_is_deleted_when_its_queue_says(by: float) -> None:
     rules = {**LOWER, "deleteAfterSeconds": 120}
     world = World(node("n1", cpu=4), queue("team", preemption=rules))

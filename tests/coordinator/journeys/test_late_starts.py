@@ -259,6 +259,19 @@ def evictions(world: World) -> list[EvictPod]:
     return [each for each in world.leader.log if isinstance(each, EvictPod)]
 
 
+def test_another_leader_counts_no_start_again_whose_end_a_budget_refuses() -> None:
+    world = begun(replicas=2)
+    refusal = TooManyRequests(429, "TooManyRequests", "a disruption budget is against it")
+    world.api.budgets.update({pod["metadata"]["name"]: refusal for pod in world.pods("a")})
+    world.settle(seconds=READY + 15)
+    assert late(world)["count"] == 1
+    world.leader.resign()
+    world.elect(1)
+    world.settle(seconds=1800)
+    assert late(world)["count"] == 1
+    assert world.bound("a") == {"n1": 4}
+
+
 def test_a_gang_that_never_becomes_ready_stops_others_more_and_more_seldom() -> None:
     rules = {"readySeconds": 60, "retries": 100, "backoffSeconds": 60}
     team = queue("team", preemption={"withinQueue": "LowerPriority"}, timeouts=rules)
