@@ -359,6 +359,7 @@ class CoordinatorState(Known):
             view = None
         if view is None and cluster is not None and concerns_us(self.cache, key, cluster):
             view = self.views[key] = open_view(key, cluster, scene)
+            self.outlasting.drop(key, view.cluster_uid)
             counted = self.quota.queue_of(key, view.cluster_uid)
             view.reservation.queue = view.reservation.queue or counted or ""
             self.room.note_plan(view)

@@ -53,6 +53,11 @@ def call_for_nodes(look: Look) -> None:
         calls.text, calls.again_at = "", None
         look.scene.node_quota.drop(look.view.key)
         return
+    _go_on(look, asks, seen)
+
+
+def _go_on(look: Look, asks: Wanted | None, seen: Sequence[NodeRequest]) -> None:
+    calls = look.view.nodes
     step = _within_quota(look, next_step(asks, seen, look.scene.moment.wall))
     calls.text = step.text
     if calls.attempts.refusal and step.ask:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
-from kube.codec.observed_pod import ObservedPod
-from reservation.slots import Reserved, slot_of, take_slot
+from kube.codec.observed_pod import STRAYS, ObservedPod
+from reservation.slots import Reserved, is_released, slot_of, take_slot
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 
@@ -46,14 +46,22 @@ class Outlasting:
 
         What is not bound by then does not get to it any more, for others may be placed there.
         """
-        uid = view.cluster_uid
-        stays = [
-            _Stay(pod.key, pod.uid, uid, node, pod.used, until)
-            for pod, node in _on_their_way(view, self._cache.members(view.key, uid))
-        ]
-        if stays:
-            self._stays[view.key] = self._stays.get(view.key, []) + stays
-            self._count(view.key)
+        pods = self._cache.members(view.key, view.cluster_uid)
+        on_their_way = _on_their_way(view, pods)
+        self._add(view.key, [_stay(pod, node, until) for pod, node in on_their_way])
+
+    def adopt(self, until: float) -> None:
+        """Keep the room of those that an earlier leader released; called as a term begins."""
+        for key in self._cache.keys_of_pods():
+            if key.name != STRAYS:
+                self._add(key, [_stay(pod, pod.settled_on, until) for pod in self._left_of(key)])
+
+    def drop(self, key: GangKey, cluster_uid: str) -> None:
+        """Keep nothing for the pods of a RayCluster that is there: its view reserves their room."""
+        if key in self._stays:
+            stays = self._stays[key]
+            self._stays[key] = [each for each in stays if each.cluster_uid != cluster_uid]
+            self._count(key)
 
     def look(self, key: GangKey, now: float) -> bool:
         """Keep no room any more for pods that are bound or gone; say whether it came free.
@@ -78,6 +86,20 @@ class Outlasting:
         """Keep nothing for any pod."""
         for key in list(self._stays):
             self._stays[key] = []
+            self._count(key)
+
+    def _left_of(self, key: GangKey) -> Iterator[ObservedPod]:
+        """The pods on their way of RayClusters of a name that are gone."""
+        cluster = self._cache.clusters.get(key)
+        uid = cluster.metadata.uid if cluster is not None else ""
+        for pod in self._cache.pods_of(key):
+            gone = pod.member is not None and pod.member.cluster_uid != uid
+            if gone and is_released(pod) and pod.alive and not pod.holds:
+                yield pod
+
+    def _add(self, key: GangKey, stays: list[_Stay]) -> None:
+        if stays:
+            self._stays[key] = self._stays.get(key, []) + stays
             self._count(key)
 
     def _count(self, key: GangKey) -> bool:
@@ -105,6 +127,11 @@ class Outlasting:
     def _is_nominated(self, stay: _Stay) -> bool:
         pod = self._cache.pods.get(stay.pod)
         return pod is not None and bool(pod.nominated_to)
+
+
+def _stay(pod: ObservedPod, node: str, until: float) -> _Stay:
+    cluster_uid = pod.member.cluster_uid if pod.member is not None else ""
+    return _Stay(pod.key, pod.uid, cluster_uid, node, pod.used, until)
 
 
 def _on_their_way(view: GangView, pods: Iterable[ObservedPod]) -> Iterator[tuple[ObservedPod, str]]:

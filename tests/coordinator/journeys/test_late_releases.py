@@ -156,6 +156,10 @@ def test_half_a_replica_keeps_the_slot_that_a_release_is_on_its_way_to(
     assert asked_for(leader, "b") == []
 
 
+def cordon(world: World, obj: Json, *, to: bool) -> None:
+    world.api.change(obj, lambda obj: obj["spec"].update(unschedulable=to))
+
+
 @pytest.mark.parametrize("outcome", [None, Outcome.HELD])
 def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_to_it(
     outcome: Outcome | None,
@@ -175,7 +179,7 @@ def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_t
         leader.act(leader.todo.index(worker), outcome=outcome)
     for cordoned in (True, False):
         for each in world.api.all("nodes"):
-            world.api.change(each, lambda obj, to=cordoned: obj["spec"].update(unschedulable=to))
+            cordon(world, each, to=cordoned)
             world.api.change(each, lambda obj: obj["metadata"]["labels"].update(open="to-b"))
         for _ in range(2):
             go_on(leader)
@@ -200,7 +204,7 @@ def test_a_release_in_doubt_is_called_back_from_a_node_that_refuses_and_not_sent
     (worker,) = releases(leader)
     leader.act(leader.todo.index(worker), outcome=outcome)
     refuses = world.api.get(Key("nodes", "", worker.node))
-    world.api.change(refuses, lambda obj: obj["spec"].update(unschedulable=True))
+    cordon(world, refuses, to=True)
     world.create(node("n3", cpu=1))
     world.settle(seconds=20)
     name = worker.pod.metadata.name
@@ -332,3 +336,33 @@ def test_a_nomination_that_is_taken_back_leaves_the_room_of_a_release_in_doubt()
     world.collect_garbage()
     world.settle(seconds=1)
     assert world.bound("b") == {"n1": 2}
+
+
+def test_another_leader_keeps_the_room_of_pods_that_outlast_their_raycluster() -> None:
+    world = World(node("n1", cpu=2), replicas=2)
+    let_go_of(world, Outcome.DONE, Outcome.DONE)
+    second = world.elect(1)
+    go_on(second, ReleasePod)
+    assert asked_for(second, "b") == []
+    world.collect_garbage()
+    world.settle(seconds=1)
+    assert world.bound("b") == {"n1": 2}
+
+
+def test_a_raycluster_that_is_told_of_late_has_the_room_of_its_pods_counted_once() -> None:
+    """A new leader has heard of its pods, and not yet of itself."""
+    world = World(node("n1", cpu=2), replicas=2)
+    second = world.replicas[1]
+    second.hear_all()
+    world.create(gang_of("a", 1))
+    decided(world)
+    world.leader.act()
+    world.leader.act()
+    world.leader.resign()
+    world.elect(1, hear="gangs")
+    table = second.state.cache.table
+    assert key("a") not in second.state.views
+    assert table._used["n1"]["cpu"] == 2000
+    second.hear_all()
+    assert key("a") in second.state.views
+    assert table._used["n1"]["cpu"] == 2000
