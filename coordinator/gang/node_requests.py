@@ -24,9 +24,6 @@ of Undecided it is not known."""
 ASK_AFTER = 5.0
 """Seconds for which a gang must have been refused: what ends meanwhile may make room."""
 
-NEXT_TURN = 10.0
-"""Seconds between two looks of a gang at whether quota is left to ask for nodes."""
-
 LONGEST_BACKOFF = 3600.0
 NAME_LIMIT = 200
 
@@ -163,14 +160,14 @@ def next_step(asks: Wanted | None, seen: Sequence[NodeRequest], wall: float) -> 
     return Step(ask=last.attempt + 1, drop=(*others, last), text=text)
 
 
-def put_off(step: Step, queue: str, wall: float) -> Step:
+def put_off(step: Step, queue: str, again_at: float) -> Step:
     """Return the step of a gang for which no quota is left beside what others have asked for.
 
     A request that failed stays, for it counts the attempts.
     """
     text = f"nodes are not asked for yet: what others have asked for fills the quota of {queue}"
     dropped = tuple(each for each in step.drop if each.answer is not Answer.FAILED)
-    return Step(drop=dropped, text=text, again_at=wall + NEXT_TURN)
+    return Step(drop=dropped, text=text, again_at=again_at)
 
 
 def backoff(first: float, attempt: int) -> float:

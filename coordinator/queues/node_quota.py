@@ -17,6 +17,12 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import requests_of
 
+NEXT_TURN = 10.0
+"""Seconds between two looks of a gang at whether quota is left to ask for nodes, at least."""
+
+PER_PLACE = 0.05
+"""Seconds for each gang that is before it in line, where that is more."""
+
 Place = tuple[float, str]
 
 
@@ -80,6 +86,13 @@ class NodeQuota:
         may = self._admits(gang)
         self._put(gang, has_asked=may)
         return may
+
+    def turn(self, gang: PendingGang) -> float:
+        """Return the seconds after which a gang that waits in line is to ask again.
+
+        So some hundred a second do at most, however long the line is.
+        """
+        return max(NEXT_TURN, PER_PLACE * len(self._line.before(_place(gang))[0]))
 
     def asked(self, gang: PendingGang) -> None:
         """Take in that a gang has asked."""
@@ -145,4 +158,5 @@ def _free(tree: QuotaTree, taken: Amounts) -> Amounts:
 
 
 def _place(gang: PendingGang) -> Place:
-    return gang.created, str(gang.key)
+    """Return where in line a gang is; no other one keeps it from parts that it has lost."""
+    return (float("-inf") if gang.is_repair else gang.created), str(gang.key)

@@ -134,7 +134,9 @@ def _within_quota(look: Look, step: Step) -> Step:
     if step.waits:
         quota.asked(asked)
         return step
-    return step if quota.ask(asked) else put_off(step, asked.queue, look.scene.moment.wall)
+    if quota.ask(asked):
+        return step
+    return put_off(step, asked.queue, look.scene.moment.wall + quota.turn(asked))
 
 
 def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:
