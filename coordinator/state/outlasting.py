@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
-from kube.codec.observed_pod import STRAYS, ObservedPod
+from coordinator.record.spec import is_of
+from kube.codec.observed_pod import ObservedPod
+from kube.objects.gang import Gang
 from reservation.slots import Reserved, is_released, slot_of, take_slot
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
@@ -51,10 +53,14 @@ class Outlasting:
         self._add(view.key, [_stay(pod, node, until) for pod, node in on_their_way])
 
     def adopt(self, until: float) -> None:
-        """Keep the room of those that an earlier leader released; called as a term begins."""
-        for key in self._cache.keys_of_pods():
-            if key.name != STRAYS:
-                self._add(key, [_stay(pod, pod.settled_on, until) for pod in self._left_of(key)])
+        """Keep the room of those that an earlier leader released; called as a term begins.
+
+        Of none without a Gang with a placement: whoever may make pods can make them look released.
+        """
+        for key, gang in self._cache.gangs.items():
+            if gang.status.placement is not None:
+                pods = self._left_of(key, gang)
+                self._add(key, [_stay(pod, pod.settled_on, until) for pod in pods])
 
     def drop(self, key: GangKey, cluster_uid: str) -> None:
         """Keep nothing for the pods of a RayCluster that is there: its view reserves their room."""
@@ -88,13 +94,14 @@ class Outlasting:
             self._stays[key] = []
             self._count(key)
 
-    def _left_of(self, key: GangKey) -> Iterator[ObservedPod]:
-        """The pods on their way of RayClusters of a name that are gone."""
+    def _left_of(self, key: GangKey, gang: Gang) -> Iterator[ObservedPod]:
+        """The pods on their way of the RayCluster of a Gang, where that is gone."""
         cluster = self._cache.clusters.get(key)
-        uid = cluster.metadata.uid if cluster is not None else ""
+        if cluster is not None and is_of(gang, cluster.metadata.uid):
+            return
         for pod in self._cache.pods_of(key):
-            gone = pod.member is not None and pod.member.cluster_uid != uid
-            if gone and is_released(pod) and pod.alive and not pod.holds:
+            mine = pod.member is not None and is_of(gang, pod.member.cluster_uid)
+            if mine and is_released(pod) and pod.alive and not pod.holds:
                 yield pod
 
     def _add(self, key: GangKey, stays: list[_Stay]) -> None:
