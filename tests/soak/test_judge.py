@@ -181,7 +181,8 @@ def test_two_gangs_worth_of_pods_do_not_share_a_node(world: World) -> None:
 def test_a_pod_makes_a_node_no_fuller_of_what_it_takes_nothing_of(world: World) -> None:
     """Found by the soak: a pod of others and a released one raced for the last GPU of a node."""
     world.gang(2, phase="Admitted", placement=_placed(n_0=2))
-    world.pod("a", bound="n-0")
+    world.release("a", "n-0")
+    assert world.found() == ""
     world.node("n-0", 1)
     world.clock.seconds += 60
     world.pod("b", gated="yes", gpus=0)
