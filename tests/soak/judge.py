@@ -90,7 +90,9 @@ class Judge:
             text = f"{event.name} was released to {release.node}, which was gone"
             yield Violation("released to no node", event.gang, text, release.node)
             return
-        over = [name for name in RESOURCES if release.taken.get(name, 0) > room[name]]
+        # A pod makes nothing worse of which it takes none: others may have taken too much before.
+        takes = [name for name in RESOURCES if release.pod.takes.get(name)]
+        over = [name for name in takes if release.taken.get(name, 0) > room[name]]
         if over:
             text = (
                 f"with {event.name} {_some(release.taken, over)} of {release.node} are taken, "

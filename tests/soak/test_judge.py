@@ -178,6 +178,18 @@ def test_two_gangs_worth_of_pods_do_not_share_a_node(world: World) -> None:
     assert "16 nvidia.com/gpu of n-0 are taken" in world.found()
 
 
+def test_a_pod_makes_a_node_no_fuller_of_what_it_takes_nothing_of(world: World) -> None:
+    """Found by the soak: a pod of others and a released one raced for the last GPU of a node."""
+    world.gang(2, phase="Admitted", placement=_placed(n_0=2))
+    world.release("a", "n-0")
+    assert world.found() == ""
+    world.node("n-0", 1)
+    world.clock.seconds += 60
+    world.pod("b", gated="yes", gpus=0)
+    world.pod("b", gpus=0, pinned="n-0")
+    assert world.found() == ""
+
+
 def test_a_pod_that_leaves_unbound_holds_no_room(world: World) -> None:
     """The API server refuses to bind it; found by the soak, in which it passed for a violation."""
     world.gang(2, phase="Admitted", placement=_placed(n_0=1))
