@@ -85,12 +85,15 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
     rules = queues.node_rules.get(terms.queue)
+    is_repair = bool(asked.minimum) and look.view.reservation.placement is not None
+    if is_repair:
+        asked = replace(asked, surplus=())  # which comes when its turn does, and not before others
     return replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=_setbacks(look),
-        is_repair=bool(asked.minimum) and look.view.reservation.placement is not None,
+        is_repair=is_repair,
     )
 
 

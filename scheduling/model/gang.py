@@ -117,6 +117,11 @@ class PendingGang:
     is_repair: bool = False
 
     @property
+    def only_repairs(self) -> bool:
+        """Say whether lost parts of its minimum are all that the gang asks for."""
+        return self.is_repair and not self.surplus
+
+    @property
     def has_inter_pod_constraints(self) -> bool:
         """Say whether pods of the gang have affinity, anti-affinity or spread constraints."""
         return any(

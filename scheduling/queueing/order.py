@@ -343,9 +343,9 @@ class QueueOrder:
     def _rank_of(self, line: Line, at: int, *, borrows: bool, share: float) -> Rank:
         setbacks, _, _, created, namespace, name = line.places[at]
         gang = line.gangs[at]
-        if gang.key in self._overdue and not gang.is_repair:
+        if gang.key in self._overdue and not gang.only_repairs:
             return setbacks, borrows, OVERDUE, 0.0, 0, created, namespace, name
-        turn = REPAIR if gang.is_repair else USUAL
+        turn = REPAIR if gang.only_repairs else USUAL
         return setbacks, borrows, turn, share, -gang.priority, created, namespace, name
 
     def _demand(self, gang: PendingGang) -> Amounts:
@@ -477,7 +477,7 @@ class _Progress:
         gangs = self.line.gangs
         rest = self._open[self._next :].tolist()
         rest.sort(
-            key=lambda at: (-gangs[at].priority, not gangs[at].is_repair, gangs[at].duration, at)
+            key=lambda at: (-gangs[at].priority, not gangs[at].only_repairs, gangs[at].duration, at)
         )
         self._open = np.concatenate([self._open[: self._next], np.array(rest, dtype=np.intp)])
 

@@ -30,7 +30,7 @@ def place_of(gang: PendingGang, ordering: Ordering) -> Place:
     """
     priority = 0 if ordering is Ordering.FIFO else -gang.priority
     names = gang.key.namespace, gang.key.name
-    return gang.setbacks, priority, not gang.is_repair, gang.created, *names
+    return gang.setbacks, priority, not gang.only_repairs, gang.created, *names
 
 
 def requests_of(groups: Iterable[Group]) -> Mapping[str, int]:
