@@ -17,12 +17,12 @@ from kube.objects import names
 from scheduling.model.gang import PendingGang
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.app_wrappers import app_wrapper, job
-from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
+from tests.coordinator.builders import TEAM, Json, gang_of, group, node, ray_cluster, template
 from tests.coordinator.deeds import slots
 from tests.coordinator.gang.test_kept_slots import INVALID, QUOTA, failure, kept, lose_workers
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
 from tests.coordinator.ray_jobs import ray_job
-from tests.coordinator.world import World, key, name_of
+from tests.coordinator.world import World, is_gated, key, name_of
 
 PATIENCE = Patience()
 REQUEUE: dict[str, Any] = {"whenBroken": "Requeue"}
@@ -40,6 +40,12 @@ def begun(*nodes: Json, **rules: Any) -> World:
 def said(world: World, name: str = "a") -> tuple[str, str]:
     status = world.status(name)
     return status["phase"], status["reason"]
+
+
+def autoscaled(name: str, least: int, **more: Any) -> Json:
+    """A Ray cluster that begins with its least workers, and that Ray's autoscaler may grow."""
+    workers = group("workers", least, least=least, most=20)
+    return ray_cluster(name, workers, enableInTreeAutoscaling=True, **more)
 
 
 def events(world: World, reason: str) -> list[EmitEvent]:
@@ -139,6 +145,61 @@ def test_a_replica_of_which_one_host_hangs_is_made_again_elsewhere(out_of_reach:
     assert nodes == ({other["spec"]["nodeName"], spare} if out_of_reach else {None})
 
 
+@pytest.mark.parametrize("new_leader", [False, True])
+def test_a_lost_worker_that_the_autoscaler_had_added_comes_back_to_its_slot(
+    new_leader: bool,
+) -> None:
+    """What a cluster has grown by is no second gang, of which a pod could be left (Kueue 9986)."""
+    world = World(node("n1", cpu=5))
+    world.create(autoscaled("a", least=1))
+    world.settle(seconds=10)
+    world.scale("a", 4)
+    world.settle(seconds=10)
+    world.create(gang_of("filler", 0))
+    world.settle(seconds=10)
+    with world.kuberay_refuses(failure(QUOTA)):
+        lose_workers(world, 1)
+        world.settle(seconds=30)
+        if new_leader:
+            world.leader.restart()
+            world.elect(0)
+    world.settle(seconds=1)
+    assert (world.bound("a").total(), world.bound("filler")) == (5, {})
+
+
+def test_one_of_three_replacements_starts_without_the_others() -> None:
+    """KubeRay could make one of them so far: the gang is short, and it starts (same issue)."""
+    world = World(node("n1", cpu=5))
+    world.create(gang_of("a", 4))
+    world.settle(seconds=60)
+    lose_workers(world, 3)
+    world.kuberay()
+    for late in [pod for pod in world.pods("a") if is_gated(pod)][1:]:
+        world.api.remove(key_of(late))
+    made = world.kuberay
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+    world.settle(seconds=1)
+    assert world.bound("a").total() == 3
+    world.kuberay = made  # type: ignore[method-assign]
+    world.settle(seconds=1)
+    assert world.bound("a").total() == 5
+
+
+def test_a_gang_that_loses_two_nodes_at_once_is_whole_again_on_two_others() -> None:
+    """Kueue replaces one, and stops the gang where two fail; here none of the others notices."""
+    world = World(*(node(f"n{at}", cpu=2) for at in range(5)))
+    world.create(gang_of("a", 5))
+    world.settle(seconds=60)
+    (head,) = (pod["spec"]["nodeName"] for pod in world.pods("a") if "headgroup" in name_of(pod))
+    lost = world.bound("a").keys() - {head}
+    stay = {name_of(pod) for pod in world.pods("a") if pod["spec"]["nodeName"] == head}
+    for name in lost:
+        world.delete("nodes", name)
+    world.settle(seconds=1)
+    assert (len(lost), world.bound("a").total()) == (2, 6)
+    assert stay <= {name_of(pod) for pod in world.pods("a")}
+
+
 def test_the_room_of_a_broken_gang_is_not_given_to_a_filler_meanwhile() -> None:
     """A node that comes back is its own, though others wait for just that (Volcano 5805)."""
     world = begun()
@@ -146,6 +207,37 @@ def test_the_room_of_a_broken_gang_is_not_given_to_a_filler_meanwhile() -> None:
     world.create(gang_in("team", "filler", 1))
     world.settle(seconds=30)
     assert (world.bound("a").total(), said(world)[1]) == (2, "InsufficientResources")
+    world.create(node(gone, cpu=2))
+    world.settle(seconds=5)
+    assert (world.bound("a").total(), world.bound("filler")) == (4, {})
+
+
+@pytest.mark.parametrize(
+    ("other", "away", "grows_to"),
+    [("team", 30, 3), ("team", PATIENCE.slot + 60, 3), ("idle", 30, 3), ("team", 30, 9)],
+)
+def test_a_node_that_comes_back_goes_to_the_broken_gang_before_an_older_filler(
+    other: str, away: float, grows_to: int
+) -> None:
+    """Of the same priority, or of a queue that uses less of its quota (Volcano 5805).
+
+    That the broken gang grows too does not put it behind; only its growth comes after others.
+    """
+    gate = {"name": "example.com/quota"}
+    world = World(queue("team", cpu=8), queue("idle", cpu=80), node("n1", cpu=2), node("n2", cpu=2))
+    head = template(cpu=1, schedulingGates=[gate])
+    world.create(gang_in(other, "filler", 1, head=head))
+    world.settle(seconds=5)
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=60)
+    for pod in world.pods("filler"):
+        world.api.change(
+            pod, lambda obj: obj["spec"].update(schedulingGates=[{"name": names.GATE}])
+        )
+    world.scale("a", grows_to)
+    gone = without_a_node(world)
+    world.settle(seconds=away)
+    assert world.bound("a").total() == 2
     world.create(node(gone, cpu=2))
     world.settle(seconds=5)
     assert (world.bound("a").total(), world.bound("filler")) == (4, {})

@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-
 import numpy as np
 import pytest
 from hypothesis import given
