@@ -1,10 +1,19 @@
 """Works out what a gang asks of the next cycle, or why it cannot ask yet."""
 
 from dataclasses import replace
+from functools import partial
 
 from coordinator.gang import adoption
 from coordinator.gang.breaks import breaks_at
-from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
+from coordinator.gang.demand import (
+    Demand,
+    NotReady,
+    Settled,
+    as_far_as_made,
+    demand,
+    topology_of,
+    unmade,
+)
 from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.owner_words import end_in_words
@@ -18,6 +27,9 @@ from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
+
+
+LACKS_PODS = (Reason.GANG_INCOMPLETE, Reason.PODS_REFUSED, Reason.FOREIGN_GATES)
 
 
 def ask(look: Look) -> Done:
@@ -110,7 +122,11 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
     created = look.scene.cache.owners.arrived_at(look.cluster)
-    found = demand(view.key, view.understood.priority, created, standing, refused, topology)
+    asked = partial(demand, view.key, view.understood.priority, created)
+    found = asked(standing, refused, topology)
+    if view.survey.ran and isinstance(found, NotReady) and found.reason in LACKS_PODS:
+        some = asked(as_far_as_made(standing), refused, topology)
+        found = some if isinstance(some, PendingGang) and some.minimum else found
     if not terms.grows_whole or not isinstance(found, PendingGang):
         return found
     whole = in_one_piece(found, standing)

@@ -167,22 +167,61 @@ def test_a_lost_worker_that_the_autoscaler_had_added_comes_back_to_its_slot(
     assert (world.bound("a").total(), world.bound("filler")) == (5, {})
 
 
-def test_one_of_three_replacements_starts_without_the_others() -> None:
-    """KubeRay could make one of them so far: the gang is short, and it starts (same issue)."""
-    world = World(node("n1", cpu=5))
-    world.create(gang_of("a", 4))
+@pytest.mark.parametrize("with_node", [False, True])
+@pytest.mark.parametrize("held", [False, True])
+def test_one_of_three_replacements_starts_without_the_others(with_node: bool, held: bool) -> None:
+    """KubeRay could not make them yet, or gates of others hold them (scheduler-plugins 358)."""
+    world = World(node("n1", cpu=1, labels=HEADS), node("n2", cpu=3))
+    world.create(gang_of("a", 3, head=template(cpu=1, nodeSelector=HEADS)))
     world.settle(seconds=60)
     lose_workers(world, 3)
+    if with_node:
+        world.delete("nodes", "n2")
+        world.create(node("n3", cpu=3))
+    world.leader.hear_all()
     world.kuberay()
-    for late in [pod for pod in world.pods("a") if is_gated(pod)][1:]:
-        world.api.remove(key_of(late))
-    made = world.kuberay
     world.kuberay = lambda: None  # type: ignore[method-assign]
-    world.settle(seconds=1)
-    assert world.bound("a").total() == 3
-    world.kuberay = made  # type: ignore[method-assign]
-    world.settle(seconds=1)
-    assert world.bound("a").total() == 5
+    for late in [pod for pod in world.pods("a") if is_gated(pod)][1:]:
+        if held:
+            world.api.change(late, lambda pod: pod["spec"]["schedulingGates"].append(OTHER))
+        else:
+            world.api.remove(key_of(late))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 2
+    del world.kuberay
+    for pod in world.pods("a"):
+        world.api.change(pod, without_other_gate)
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 4
+
+
+HEADS = {"pool": "heads"}
+OTHER = {"name": "example.com/quota"}
+
+
+def without_other_gate(pod: Json) -> None:
+    gates = pod["spec"].get("schedulingGates", [])
+    pod["spec"]["schedulingGates"] = [each for each in gates if each != OTHER]
+
+
+def test_workers_without_their_head_wait_for_it() -> None:
+    """They would hold their room and wait for its port."""
+    world = World(node("n1", cpu=2, labels=HEADS), node("n2", cpu=2))
+    world.create(gang_of("a", 3, head=template(cpu=1, nodeSelector=HEADS)))
+    world.settle(seconds=60)
+    world.delete("nodes", "n1")
+    world.create(node("n3", cpu=2, labels=HEADS))
+    world.collect_garbage()
+    world.leader.hear_all()
+    world.kuberay()
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+    (head,) = (pod for pod in world.pods("a") if "headgroup" in name_of(pod))
+    world.api.remove(key_of(head))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.gated("a")) == ({"n2": 2}, 1)
+    del world.kuberay
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n2": 2, "n3": 2}
 
 
 def test_a_gang_that_loses_two_nodes_at_once_is_whole_again_on_two_others() -> None:
@@ -223,17 +262,14 @@ def test_a_node_that_comes_back_goes_to_the_broken_gang_before_an_older_filler(
 
     That the broken gang grows too does not put it behind; only its growth comes after others.
     """
-    gate = {"name": "example.com/quota"}
     world = World(queue("team", cpu=8), queue("idle", cpu=80), node("n1", cpu=2), node("n2", cpu=2))
-    head = template(cpu=1, schedulingGates=[gate])
+    head = template(cpu=1, schedulingGates=[OTHER])
     world.create(gang_in(other, "filler", 1, head=head))
     world.settle(seconds=5)
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=60)
     for pod in world.pods("filler"):
-        world.api.change(
-            pod, lambda obj: obj["spec"].update(schedulingGates=[{"name": names.GATE}])
-        )
+        world.api.change(pod, without_other_gate)
     world.scale("a", grows_to)
     gone = without_a_node(world)
     world.settle(seconds=away)
