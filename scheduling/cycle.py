@@ -235,7 +235,7 @@ class _Cycle:
         room = room.for_priority(gang.pod_priority)
         shared = self._short_of_shared(asked, gang, room)
         kept = self._refused_before.get(gang.key)
-        if kept and not (kept.is_certain and shared) and self._still_holds(kept, gang, room):
+        if kept and not gang.is_separable and not (kept.is_certain and shared) and self._still_holds(kept, gang, room):
             self._refused[gang.key] = kept
             self._kept.add(gang.key)
             return self._refused_room(gang, kept.refusal, room)
@@ -247,9 +247,25 @@ class _Cycle:
         outcome = self._outcome(_with_units(gang, units), room, steps)
         if isinstance(outcome, Accepted):
             return self._accepted(gang, units, outcome, room)
+        part = self._part_that_fits(gang, room) if gang.is_separable else None
+        if part is not None:
+            return self._accepted(*part, room)
         refusal = self._refusal(gang, room, outcome.cause, shared)
         self._refused[gang.key] = self._to_keep(gang, refusal, room, steps)
         return self._refused_room(gang, refusal, room.for_next())
+
+    def _part_that_fits(
+        self, gang: PendingGang, room: FreeCapacity
+    ) -> tuple[PendingGang, Sequence[int], Accepted] | None:
+        """Find the replicas of a minimum that fit without the others; None where none does."""
+        replicas = tuple(gang.replicas())
+        apart = replace(gang, minimum=(), surplus=replicas)
+        found = self._outcome(apart, room, self._steps)
+        if not isinstance(found, Accepted) or not found.units:
+            return None
+        part = gang.with_replicas(replicas[at] for at in found.units)
+        again = self._outcome(part, room, self._steps)
+        return (part, (), again) if isinstance(again, Accepted) else None
 
     def _accepted(
         self, gang: PendingGang, units: Sequence[int], outcome: Accepted, room: FreeCapacity

@@ -22,7 +22,7 @@ from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
 from kube.objects.ray import RayJob
-from kube.ray.gang_terms import GangTerms
+from kube.ray.gang_terms import HEAD, GangTerms
 from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Reason
@@ -106,7 +106,16 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=_setbacks(look),
         is_repair=is_repair,
+        is_separable=is_repair and look.view.survey.ran and _is_separable(terms, asked),
     )
+
+
+def _is_separable(terms: GangTerms, asked: PendingGang) -> bool:
+    """Say whether each replica is of use alone: the head runs, and it is known what a replica is."""
+    hosts = {each.name: each.hosts for each in terms.pod_sets}
+    if any(each.pod_set == HEAD for each in asked.minimum):
+        return False
+    return all(each.replica or hosts.get(each.pod_set, 1) == 1 for each in asked.minimum)
 
 
 def _setbacks(look: Look) -> int:

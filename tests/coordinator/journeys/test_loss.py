@@ -195,6 +195,26 @@ def test_one_of_three_replacements_starts_without_the_others(with_node: bool, he
     assert world.bound("a").total() == 4
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_of_several_lost_replicas_as_many_start_as_fit(hosts: int) -> None:
+    """Else others take what comes free bit by bit, and the gang stays short (Volcano 5805)."""
+    world = World(node("n1", cpu=1, labels=HEADS), node("n2", cpu=3 * hosts))
+    head = template(cpu=1, nodeSelector=HEADS)
+    world.create(ray_cluster("a", group("workers", 3, hosts=hosts), head=head))
+    world.settle(seconds=60)
+    world.delete("nodes", "n2")
+    world.settle(seconds=10)
+    world.create(node("n3", cpu=3 * hosts - 1))
+    world.create(gang_of("filler", 0))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 1, "n3": 2 * hosts}
+    assert "0 of 1 workers fits" in world.status("a")["message"] or hosts > 1
+    world.create(node("n4", cpu=hosts))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 1 + 3 * hosts
+    assert said(world) == ("Running", "Running")
+
+
 HEADS = {"pool": "heads"}
 OTHER = {"name": "example.com/quota"}
 
@@ -277,6 +297,19 @@ def test_a_node_that_comes_back_goes_to_the_broken_gang_before_an_older_filler(
     world.create(node(gone, cpu=2))
     world.settle(seconds=5)
     assert (world.bound("a").total(), world.bound("filler")) == (4, {})
+
+
+def test_no_worker_starts_where_there_is_no_room_for_the_head_that_was_lost_with_it() -> None:
+    world = World(node("n1", cpu=2, labels=HEADS), node("n2", cpu=2))
+    world.create(gang_of("a", 3, head=template(cpu=1, nodeSelector=HEADS)))
+    world.settle(seconds=60)
+    world.delete("nodes", "n1")
+    world.create(node("n3", cpu=1))
+    world.settle(seconds=30)
+    assert (world.bound("a"), world.gated("a")) == ({"n2": 2}, 2)
+    world.create(node("n4", cpu=1, labels=HEADS))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n2": 2, "n3": 1, "n4": 1}
 
 
 # ---- lost for good

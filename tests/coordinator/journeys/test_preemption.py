@@ -38,6 +38,7 @@ from tests.coordinator.builders import (
     template,
 )
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
+from tests.coordinator.ray_jobs import owned_by, ray_service
 from tests.coordinator.stopping import (
     act_until,
     choose,
@@ -1126,6 +1127,40 @@ def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -
     world.settle(seconds=60)
     assert phases(world, "low", "w") == ["Running", "Running"]
     assert world.gated() == 0
+
+
+def test_a_rayservice_gives_its_surplus_and_serves_on_with_its_head_and_minimum() -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(ray_service("serve"))
+    service = world.api.get(Key("rayservices", TEAM, "serve"))
+    least = {names.MIN_REPLICAS: "workers=1"}
+    cluster = gang_of("v", 3, labels=IN_TEAM, annotations=least)
+    world.create(owned_by(service, cluster))
+    named = {"activeServiceStatus": {"rayClusterName": "v"}}
+    world.api.change(service, lambda obj: obj["status"].update(named))
+    world.settle(seconds=10)
+    head = head_of(world, "v")
+    world.create(urgent("p", 1, labels=IN_TEAM))
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total()) == (2, 2)
+    assert (head_of(world, "v"), world.status("v")["phase"]) == (head, "Running")
+
+
+def test_a_gang_that_had_grown_comes_back_with_its_minimum() -> None:
+    """What the autoscaler had added is no condition of its next start."""
+    world = World(node("n1", cpu=5), queue("team", preemption=LOWER))
+    workers = group("workers", 1, least=1, most=9)
+    world.create(ray_cluster("v", workers, labels=IN_TEAM, enableInTreeAutoscaling=True))
+    world.settle(seconds=10)
+    world.scale("v", 4)
+    world.settle(seconds=10)
+    assert world.bound("v").total() == 5
+    world.create(urgent("p", 4, labels=IN_TEAM))
+    world.settle(seconds=60)
+    assert (world.bound("p").total(), world.bound("v").total()) == (5, 0)
+    world.create(node("n2", cpu=2))
+    world.settle(seconds=60)
+    assert (world.bound("v"), world.status("v")["phase"]) == ({"n2": 2}, "Running")
 
 
 def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
