@@ -235,7 +235,7 @@ class _Cycle:
         room = room.for_priority(gang.pod_priority)
         shared = self._short_of_shared(asked, gang, room)
         kept = self._refused_before.get(gang.key)
-        if kept and not gang.is_separable and not (kept.is_certain and shared) and self._still_holds(kept, gang, room):
+        if kept and not (kept.is_certain and shared) and self._still_holds(kept, gang, room):
             self._refused[gang.key] = kept
             self._kept.add(gang.key)
             return self._refused_room(gang, kept.refusal, room)
@@ -519,7 +519,7 @@ class _Cycle:
             return False
         if not self._has_same_nodes and not is_for_the_same(kept, gang, room):
             return False
-        if kept.is_certain and cannot_fit(kept.demand, room):
+        if kept.is_certain and not gang.is_separable and cannot_fit(kept.demand, room):
             return True
         return (
             (self._has_same_nodes or not (self._is_constrained or gang.topology or gang.sharing))

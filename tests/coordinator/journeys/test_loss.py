@@ -17,7 +17,16 @@ from kube.objects import names
 from scheduling.model.gang import PendingGang
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.app_wrappers import app_wrapper, job
-from tests.coordinator.builders import TEAM, Json, gang_of, group, node, ray_cluster, template
+from tests.coordinator.builders import (
+    TEAM,
+    Json,
+    foreign_pod,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.deeds import slots
 from tests.coordinator.gang.test_kept_slots import INVALID, QUOTA, failure, kept, lose_workers
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
@@ -203,16 +212,17 @@ def test_of_several_lost_replicas_as_many_start_as_fit(hosts: int) -> None:
     world.create(ray_cluster("a", group("workers", 3, hosts=hosts), head=head))
     world.settle(seconds=60)
     world.delete("nodes", "n2")
-    world.settle(seconds=10)
-    world.create(node("n3", cpu=3 * hosts - 1))
+    world.create(node("n3", cpu=3 * hosts))
+    world.create(foreign_pod("x", "n3", cpu=2 * hosts), foreign_pod("y", "n3", cpu=hosts))
     world.create(gang_of("filler", 0))
+    world.settle(seconds=10)
+    world.api.remove(Key("pods", "others", "x"))
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 1, "n3": 2 * hosts}
-    assert "0 of 1 workers fits" in world.status("a")["message"] or hosts > 1
-    world.create(node("n4", cpu=hosts))
+    world.api.remove(Key("pods", "others", "y"))
     world.settle(seconds=5)
-    assert world.bound("a").total() == 1 + 3 * hosts
-    assert said(world) == ("Running", "Running")
+    assert world.bound("a") == {"n1": 1, "n3": 3 * hosts}
+    assert (said(world), world.bound("filler")) == (("Running", "Running"), {})
 
 
 HEADS = {"pool": "heads"}
