@@ -96,9 +96,10 @@ def test_what_kuberay_adds_to_the_head_counts_too() -> None:
 
 
 def test_nine_of_ten_pods_that_would_fit_take_nothing_from_others() -> None:
-    world = World(node("n1", cpu=9))
+    world = World(node("n1", cpu=10), foreign_pod("x", "n1", cpu=1))
     world.create(gang_of("a", 9))
     world.settle(seconds=5)
+    assert "8 of 9 workers fit beside headgroup" in world.status("a")["message"]
     world.create(gang_of("b", 8))
     world.settle(seconds=1)
     assert (world.bound("a"), world.bound("b")) == ({}, {"n1": 9})
