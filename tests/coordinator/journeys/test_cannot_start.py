@@ -79,6 +79,18 @@ def test_free_but_scattered_gpus_start_nobody() -> None:
     }
 
 
+def test_head_and_cpu_workers_do_not_start_without_the_least_of_gpu_workers() -> None:
+    """Nine pods of eleven would fit, as many as all the minimums together ask for."""
+    world = World(node("n1", cpu=32, gpu=4), node("n2", cpu=32, gpu=4))
+    groups = group("cpus", 8, least=2, most=8), group("gpus", 2, least=1, most=2, gpu=8)
+    world.create(ray_cluster("a", *groups, enableInTreeAutoscaling=True))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.gated("a")) == ({}, 11)
+    world.create(node("n3", cpu=1, gpu=8))
+    world.settle(seconds=5)
+    assert (world.bound("a").total(), world.bound("a")["n3"]) == (10, 1)
+
+
 def test_what_kuberay_adds_to_the_head_counts_too() -> None:
     """The autoscaler's container is in no template; beside it the workers do not fit."""
     world = World(node("n1", cpu=3))
