@@ -28,7 +28,6 @@ from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
 
-
 LACKS_PODS = (Reason.GANG_INCOMPLETE, Reason.PODS_REFUSED, Reason.FOREIGN_GATES)
 
 
@@ -111,7 +110,7 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
 
 
 def _is_separable(terms: GangTerms, asked: PendingGang) -> bool:
-    """Say whether each replica is of use alone: the head runs, and it is known what a replica is."""
+    """Say whether each replica is of use alone: the head runs, and replicas are told apart."""
     hosts = {each.name: each.hosts for each in terms.pod_sets}
     if any(each.pod_set == HEAD for each in asked.minimum):
         return False

@@ -5,7 +5,7 @@ comes before one that borrows, and the latter before none: the queue `default` h
 its gangs borrow. Among the first the queue comes first that uses the smallest share of its quota
 (of the resource it uses most of, as in Dominant Resource Fairness); among the others the one that
 holds the smallest share of the cluster. Then priority, arrival and name decide. A gang that runs
-and has lost a part of its minimum is decided before those of other queues, and after it one that has
+and lost a part of its minimum is decided before those of other queues, and after it one that has
 waited too long; but a borrower never before a gang that its own quota covers.
 
 A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
