@@ -247,7 +247,8 @@ class _Cycle:
         outcome = self._outcome(_with_units(gang, units), room, steps)
         if isinstance(outcome, Accepted):
             return self._accepted(gang, units, outcome, room)
-        part = self._part_that_fits(gang, room) if gang.is_separable else None
+        may_be_parted = gang.is_separable and gang.key not in self._promised
+        part = self._part_that_fits(gang, room) if may_be_parted else None
         if part is not None:
             return self._accepted(*part, room)
         refusal = self._refusal(gang, room, outcome.cause, shared)

@@ -25,7 +25,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from scheduling.model.amounts import Requests
 from scheduling.model.preemption import GangPart
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import (
     OPTED_IN,
     TEAM,
@@ -1318,6 +1318,34 @@ def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> N
     assert world.bound("p") == {"n1": 2}
     assert world.bound("v") == {"n1": 3}
     assert ending(world, "v") == []
+
+
+def test_a_gang_that_lost_two_workers_waits_for_both_that_end_for_it() -> None:
+    """A part of them placed early would end what is held for the rest."""
+    here = {"zone": "a"}
+    world = World(
+        node("n1", cpu=6, labels=here), node("n2", cpu=2), queue("team", preemption=LOWER)
+    )
+    low = group("workers", 4, nodeSelector=here)
+    least = {names.MIN_REPLICAS: "workers=1"}
+    head = template(nodeSelector=here)
+    world.create(ray_cluster("v", low, head=head, labels=IN_TEAM, annotations=least))
+    workers, head = group("workers", 2, priority=10), template(priority=10, nodeSelector=here)
+    world.create(ray_cluster("p", workers, head=head, labels=IN_TEAM))
+    world.settle(seconds=10)
+    assert world.bound("p") == {"n1": 1, "n2": 2}
+    remove = world.api.remove
+    stay(world, "v-")
+    world.delete("nodes", "n2")
+    world.settle(seconds=5)
+    world.create(gang_of("filler", 0, labels=IN_TEAM))
+    leaving = [pod for pod in world.pods("v") if "deletionTimestamp" in pod["metadata"]]
+    assert len(leaving) == 2
+    for pod in leaving:
+        remove(key_of(pod))
+        world.settle(seconds=3)
+    assert (world.bound("p"), world.bound("filler")) == ({"n1": 3}, {})
+    assert len(evicted(world)) == 2
 
 
 def test_the_quota_of_a_hold_that_ends_is_there_for_others_in_the_same_cycle() -> None:
