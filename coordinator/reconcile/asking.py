@@ -24,7 +24,7 @@ from coordinator.reconcile.status import HEAD_NOT_REMADE
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import HEAD, GangTerms
 from kube.ray.ray_cluster import refused_pods
-from scheduling.model.gang import PendingGang
+from scheduling.model.gang import PendingGang, Topology
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
 
@@ -105,12 +105,18 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=_setbacks(look),
         is_repair=is_repair,
-        is_separable=is_repair and look.view.survey.ran and _is_separable(terms, asked),
+        is_separable=is_repair and _goes_on(look, asked.topology) and _is_separable(terms, asked),
     )
 
 
+def _goes_on(look: Look, topology: Topology | None) -> bool:
+    """Say whether a replica is of use to a gang without the others, and where it is to be."""
+    runs = look.view.survey.ran and any(each.settled for each in look.view.survey.standing)
+    return runs and (topology is None or bool(topology.occupied))
+
+
 def _is_separable(terms: GangTerms, asked: PendingGang) -> bool:
-    """Say whether each replica is of use alone: the head runs, and replicas are told apart."""
+    """Say whether the head is not among what was lost, and replicas are told apart."""
     hosts = {each.name: each.hosts for each in terms.pod_sets}
     if any(each.pod_set == HEAD for each in asked.minimum):
         return False
@@ -132,7 +138,8 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     created = look.scene.cache.owners.arrived_at(look.cluster)
     asked = partial(demand, view.key, view.understood.priority, created)
     found = asked(standing, refused, topology)
-    if view.survey.ran and isinstance(found, NotReady) and found.reason in LACKS_PODS:
+    lacks = isinstance(found, NotReady) and found.reason in LACKS_PODS
+    if lacks and _goes_on(look, topology):
         some = asked(as_far_as_made(standing), refused, topology)
         found = some if isinstance(some, PendingGang) and some.minimum else found
     if not terms.grows_whole or not isinstance(found, PendingGang):

@@ -309,6 +309,21 @@ def test_a_node_that_comes_back_goes_to_the_broken_gang_before_an_older_filler(
     assert (world.bound("a").total(), world.bound("filler")) == (4, {})
 
 
+def test_a_gang_of_which_nothing_is_left_starts_whole_or_not_at_all() -> None:
+    """It ran once; half of it that KubeRay could make again is no running gang."""
+    world = begun()
+    with world.kuberay_refuses(failure(QUOTA)):
+        for pod in world.pods("a"):
+            world.api.remove(key_of(pod))
+        world.settle(seconds=PATIENCE.slot + 60)
+    world.kuberay()
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+    for late in [pod for pod in world.pods("a") if "workers" in name_of(pod)][1:]:
+        world.api.remove(key_of(late))
+    world.settle(seconds=30)
+    assert (world.bound("a"), world.gated("a")) == ({}, 2)
+
+
 def test_no_worker_starts_where_there_is_no_room_for_the_head_that_was_lost_with_it() -> None:
     world = World(node("n1", cpu=2, labels=HEADS), node("n2", cpu=2))
     world.create(gang_of("a", 3, head=template(cpu=1, nodeSelector=HEADS)))
