@@ -96,23 +96,26 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
     rules = queues.node_rules.get(terms.queue)
-    is_repair = bool(asked.minimum) and look.view.reservation.placement is not None
-    if is_repair:
-        asked = replace(asked, surplus=())  # which comes when its turn does, and not before others
+    asked = _as_repair(look, terms, asked)
     return replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=_setbacks(look),
-        is_repair=is_repair,
-        is_separable=is_repair and _goes_on(look, asked.topology) and _is_separable(terms, asked),
     )
+
+
+def _as_repair(look: Look, terms: GangTerms, asked: PendingGang) -> PendingGang:
+    """Mark what a gang with a placement has lost of its minimum; its surplus asks after that."""
+    if not asked.minimum or look.view.reservation.placement is None:
+        return asked
+    parted = _goes_on(look, asked.topology) and _is_separable(terms, asked)
+    return replace(asked, surplus=(), is_repair=True, is_separable=parted)
 
 
 def _goes_on(look: Look, topology: Topology | None) -> bool:
     """Say whether a replica is of use to a gang without the others, and where it is to be."""
-    runs = look.view.survey.ran and any(each.settled for each in look.view.survey.standing)
-    return runs and (topology is None or bool(topology.occupied))
+    return look.view.survey.ran and (topology is None or bool(topology.occupied))
 
 
 def _is_separable(terms: GangTerms, asked: PendingGang) -> bool:
