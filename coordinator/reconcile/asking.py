@@ -12,6 +12,7 @@ from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
+from coordinator.reconcile.submitting import with_its_submitter
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import GangTerms
 from kube.ray.ray_cluster import refused_pods
@@ -85,13 +86,14 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
     rules = queues.node_rules.get(terms.queue)
-    return replace(
+    mine = replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=_setbacks(look),
         is_repair=bool(asked.minimum) and look.view.reservation.placement is not None,
     )
+    return with_its_submitter(look, terms, mine)
 
 
 def _setbacks(look: Look) -> int:

@@ -13,7 +13,10 @@ STOPPING = {"Suspending": "Suspended", "Retrying": ""}
 
 
 def ray_job(name: str, cluster: Json, **spec: Any) -> Json:
-    """A RayJob, opted in, that makes such a RayCluster; what else is given goes into its spec."""
+    """A RayJob, opted in, that makes such a RayCluster; what else is given goes into its spec.
+
+    It has no submitter, which would need room, unless the test says so.
+    """
     return {
         "apiVersion": names.RAY_API_VERSION,
         "kind": "RayJob",
@@ -23,7 +26,7 @@ def ray_job(name: str, cluster: Json, **spec: Any) -> Json:
             "labels": dict(cluster["metadata"]["labels"] or OPTED_IN),
             "annotations": dict(cluster["metadata"]["annotations"]),
         },
-        "spec": {"rayClusterSpec": cluster["spec"], **spec},
+        "spec": {"rayClusterSpec": cluster["spec"], "submissionMode": "HTTPMode", **spec},
     }
 
 

@@ -1,0 +1,302 @@
+"""The pod that submits a RayJob has room from the admission of its gang until it is bound."""
+
+from typing import Any
+
+import pytest
+
+from coordinator.messages.clock import Patience
+from kube.objects import names
+from scheduling.model.gang import GangKey
+from tests.coordinator.api import Key
+from tests.coordinator.builders import (
+    TEAM,
+    Json,
+    foreign_pod,
+    gang_of,
+    node,
+    template,
+)
+from tests.coordinator.held import held
+from tests.coordinator.ray_jobs import job_of, ray_job
+from tests.coordinator.world import World
+
+BY_POD = "K8sJobMode"
+PATIENCE = Patience()
+
+
+def submitted(name: str, workers: int, **spec: Any) -> Json:
+    """A RayJob whose gang takes a CPU for each pod; its submitter takes half a one by default."""
+    return ray_job(name, gang_of("", workers), **{"submissionMode": BY_POD, **spec})
+
+
+def template_of(cpu: str, **spec: Any) -> Json:
+    return {"submitterPodTemplate": template(cpu=cpu, **spec)}
+
+
+def world_with(*nodes: Json, jobs: tuple[Json, ...] = ()) -> World:
+    world = World(*nodes)
+    world.create(*jobs)
+    world.settle(seconds=5)
+    return world
+
+
+def say(world: World, state: str, name: str = "job") -> None:
+    """Have KubeRay say how far the RayJob is."""
+    said = {"jobDeploymentStatus": state}
+    world.api.change(job_of(world.api, name), lambda obj: obj["status"].update(said))
+
+
+def bind_submitter(world: World, on: str, cpu: str = "500m", job: str = "job") -> None:
+    """Have the pod of the Job that KubeRay makes be bound."""
+    pod = foreign_pod(f"{job}-x", on, cpu=cpu)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": "u", "controller": True}
+    pod["metadata"] |= {"namespace": TEAM, "ownerReferences": [owner]}
+    world.create(pod)
+
+
+def waits(world: World, gang: str = "job-1") -> str:
+    """Why a gang waits."""
+    assert world.bound(gang) == {}
+    assert world.status(gang)["phase"] == "Queued"
+    return str(world.status(gang)["message"])
+
+
+@pytest.mark.parametrize(
+    ("spec", "starts"),
+    [
+        ({}, False),
+        ({"submissionMode": None}, False),
+        (template_of("10m"), False),
+        ({"submissionMode": "HTTPMode"}, True),
+        ({"submissionMode": "SidecarMode"}, True),
+        ({"submissionMode": "InteractiveMode"}, True),
+        (template_of("0"), True),
+    ],
+    ids=["usual", "no mode", "small", "HTTP", "sidecar", "interactive", "no CPU"],
+)
+def test_the_gang_of_a_rayjob_starts_only_where_its_submitter_fits_too(
+    spec: Json, starts: bool
+) -> None:
+    world = world_with(node("n1", cpu=3), jobs=(submitted("job", 2, **spec),))
+    assert bool(world.bound("job-1")) is starts
+
+
+def test_what_does_not_fit_is_said_to_be_the_submitter() -> None:
+    """A node is full when empty; where pods of others have a part of it, that may end."""
+    world = world_with(node("n1", cpu=3), jobs=(submitted("job", 2),))
+    said = "the gang with its submitter needs 3500m cpu in all"
+    assert said in waits(world)
+    world = world_with(node("n1", cpu=4))
+    world.create(foreign_pod("other", "n1", cpu=1), submitted("job", 2))
+    world.settle(seconds=5)
+    said = waits(world)
+    assert said.startswith("its submitter does not fit beside headgroup and workers: it needs 500m")
+    assert "the gang with its submitter 3500m in all" in said
+    world.api.remove(Key("pods", "others", "other"))
+    world.settle(seconds=5)
+    assert world.bound("job-1") == {"n1": 3}
+
+
+def test_where_the_gang_itself_does_not_fit_nothing_is_said_of_its_submitter() -> None:
+    world = world_with(node("n1", cpu=4))
+    world.create(foreign_pod("other", "n1", cpu=2), submitted("job", 2))
+    world.settle(seconds=5)
+    assert waits(world).startswith("1 of 2 workers fit beside headgroup: each needs 1 cpu")
+    assert "submitter does not fit" not in waits(world)
+
+
+def test_no_record_of_the_gang_tells_of_its_submitter() -> None:
+    """It is none of its pods: no slot is promised to it, and no quota counts it."""
+    world = world_with(node("n1", cpu=4), jobs=(submitted("job", 2),))
+    placed = world.status("job-1")["placement"]["podSets"]
+    assert {each["name"] for each in placed} == {"headgroup", "workers"}
+    assert "submitter" not in str(world.gang("job-1"))
+    assert world.status("job-1")["message"] == "the minimum is ready"
+
+
+def test_quota_does_not_count_the_submitter() -> None:
+    limited = {
+        "kind": "GangQueue",
+        "metadata": {"name": names.DEFAULT_QUEUE},
+        "spec": {"namespaceSelector": {}, "quota": {"cpu": "3"}},
+    }
+    world = World(node("n1", cpu=8), limited)
+    world.create(submitted("job", 2))
+    world.settle(seconds=5)
+    assert world.bound("job-1") == {"n1": 3}
+    (counted,) = world.leader.state.quota.of(GangKey(TEAM, "job-1")).values()
+    assert counted.amounts["cpu"] == 3000
+
+
+def running(*more: Json) -> World:
+    """The gang of a RayJob has 3 of 4 CPUs of a node, and its submitter is to come."""
+    world = world_with(node("n1", cpu=4), *more, jobs=(submitted("job", 2),))
+    assert world.bound("job-1") == {"n1": 3}
+    return world
+
+
+def has_room_for_another(world: World) -> bool:
+    """Whether a gang of one CPU starts now."""
+    world.create(gang_of("b", 0))
+    world.settle(seconds=5)
+    return bool(world.bound("b"))
+
+
+def test_room_for_the_submitter_is_kept_until_it_is_bound_there() -> None:
+    world = running()
+    assert not has_room_for_another(world)
+    say(world, "Running")
+    world.settle(seconds=PATIENCE.torn - 10)
+    assert not world.bound("b")
+    bind_submitter(world, "n1")
+    world.settle(seconds=10)
+    world.api.remove(Key("pods", TEAM, "job-x"))
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 1}
+
+
+def test_where_the_submitter_is_bound_elsewhere_its_room_is_free_at_once() -> None:
+    world = running()
+    world.create(node("n2", cpu="500m"))
+    assert not has_room_for_another(world)
+    bind_submitter(world, "n2")
+    world.settle(seconds=1)
+    assert world.bound("b") == {"n1": 1}
+
+
+@pytest.mark.parametrize("state", ["Complete", "Failed", "Suspending", "Retrying"])
+def test_the_room_of_a_submitter_that_does_not_come_any_more_is_free(state: str) -> None:
+    world = running()
+    assert not has_room_for_another(world)
+    say(world, "Running")
+    world.settle(seconds=5)
+    assert not world.bound("b")
+    say(world, state)
+    world.leader.hear_all()
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 1}
+
+
+def test_the_room_is_kept_for_a_bounded_time_once_kuberay_has_made_the_job() -> None:
+    """Until then it may take for ever: KubeRay makes it when surplus workers run, too."""
+    world = running()
+    assert not has_room_for_another(world)
+    world.settle(seconds=3 * PATIENCE.torn)
+    assert not world.bound("b")
+    say(world, "Running")
+    world.settle(seconds=PATIENCE.torn - 1)
+    assert not world.bound("b")
+    world.settle(seconds=2)
+    assert world.bound("b") == {"n1": 1}
+
+
+def test_a_pod_without_a_gate_takes_the_room_and_no_gang_is_moved_for_it() -> None:
+    """Nothing keeps kube-scheduler from it: then there is none to be kept."""
+    world = running()
+    world.create(foreign_pod("other", "n1", cpu=1))
+    world.settle(seconds=5)
+    assert world.bound("job-1") == {"n1": 3}
+    world.api.remove(Key("pods", "others", "other"))
+    world.settle(seconds=5)
+    assert not has_room_for_another(world)  # it has its room again
+
+
+def test_the_room_goes_with_the_gang() -> None:
+    world = running()
+    world.delete("rayjobs", "job")
+    world.delete("rayclusters", "job-1")
+    world.settle(seconds=5)
+    world.create(gang_of("b", 3))
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 4}
+
+
+def test_a_new_leader_finds_room_for_it_anew() -> None:
+    world = World(node("n1", cpu=4), replicas=2)
+    world.create(submitted("job", 2))
+    world.settle(seconds=5)
+    world.elect(1)
+    assert not has_room_for_another(world)
+
+
+def test_a_new_leader_keeps_nothing_where_the_job_runs_already() -> None:
+    world = World(node("n1", cpu=4), replicas=2)
+    world.create(submitted("job", 2))
+    world.settle(seconds=5)
+    say(world, "Running")
+    world.elect(1)
+    assert has_room_for_another(world)
+
+
+def test_the_gang_goes_where_its_submitter_has_room_beside_it() -> None:
+    """Either node has room for the gang: on the first nothing is left for the other pod."""
+    tight = submitted("job", 2, **template_of("1", nodeSelector={"pool": "a"}))
+    world = world_with(node("n1", cpu=3, labels={"pool": "a"}), node("n2", cpu=3), jobs=(tight,))
+    assert world.bound("job-1")["n2"]
+    assert world.bound("job-1")["n1"] <= 2
+
+
+def test_the_submitter_is_outside_the_domain_of_the_workers() -> None:
+    """They fill their rack, and nothing holds it to that."""
+    annotations = {names.TOPOLOGY_REQUIRED: "rack"}
+    nodes = [node("a1", cpu=2, labels={"rack": "a"}), node("b1", cpu=2, labels={"rack": "b"})]
+    job = ray_job("job", gang_of("", 2, annotations=annotations), submissionMode=BY_POD)
+    world = world_with(*nodes, jobs=(job,))
+    assert world.bound("job-1") == {"a1": 2, "b1": 1}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        template_of("1", nodeSelector={"pool": "from zero"}),
+        template_of("1", nodeName="n1"),
+        template_of("1", schedulerName="of others"),
+        template_of("1", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+        template_of("1", priorityClassName="unknown"),
+        template_of("a lot"),
+        {"submitterPodTemplate": {"spec": {"containers": 3}}},
+        {"submitterPodTemplate": {"metadata": {"labels": {"a": "b" * 9000}}, "spec": {}}},
+    ],
+    ids=["no node", "bound", "scheduler", "claim", "class", "amount", "type", "large"],
+)
+def test_a_submitter_that_cannot_be_judged_holds_no_gang_up(spec: Json) -> None:
+    world = world_with(node("n1", cpu=3), jobs=(submitted("job", 2, **spec),))
+    assert world.bound("job-1") == {"n1": 3}
+
+
+def test_the_submitter_of_a_held_gang_is_foreseen_too() -> None:
+    job = submitted("job", 2)
+    cluster = held(gang_of("", 2))
+    job["spec"]["rayClusterSpec"] = cluster["spec"]
+    job["metadata"]["annotations"] |= cluster["metadata"]["annotations"]
+    world = world_with(node("n1", cpu=3), jobs=(job,))
+    assert "with its submitter" in waits(world)
+    world.create(node("n2", cpu=1))
+    world.settle(seconds=5)
+    assert sum(world.bound("job-1").values()) == 3
+    assert not has_room_for_another(world)
+
+
+def test_a_gang_that_runs_asks_for_no_submitter_again() -> None:
+    """A lost worker is replaced, whatever became of the submitter."""
+    world = running()
+    say(world, "Running")
+    bind_submitter(world, "n1")
+    world.settle(seconds=5)
+    world.create(foreign_pod("other", "n1", cpu="500m"))
+    lost = world.pods("job-1")[-1]
+    world.api.remove(Key("pods", TEAM, lost["metadata"]["name"]))
+    world.settle(seconds=5)
+    assert world.bound("job-1") == {"n1": 3}
+
+
+def test_the_next_try_has_room_for_its_submitter_too() -> None:
+    world = running()
+    say(world, "Running")
+    bind_submitter(world, "n1")
+    world.settle(seconds=5)
+    world.api.remove(Key("pods", TEAM, "job-x"))
+    say(world, "Retrying")
+    world.settle(seconds=10)
+    assert world.bound("job-2") == {"n1": 3}
+    assert not has_room_for_another(world)
