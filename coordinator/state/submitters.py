@@ -1,10 +1,9 @@
-"""Keeps the room of the pods that submit RayJobs, from the admission of a gang until they are bound.
+"""Keeps the room of pods that submit RayJobs, from the admission of a gang until they are bound.
 
 kube-scheduler puts such a pod where it likes, and other pods that have no gate may take the room:
 then nothing is kept. No record tells of it: a new leader looks for room anew.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from coordinator.cluster.cache import ClusterCache
@@ -79,7 +78,9 @@ class Submitters:
     def give_way(self) -> bool:
         """Keep nothing on nodes that are gone, or that have been filled by others; say if any."""
         over = [key for key, each in self._stays.items() if not self._lasts(each)]
-        return any([self._end(key) for key in over])
+        for key in over:
+            self._end(key)
+        return bool(over)
 
     def due_at(self, key: GangKey) -> float | None:
         """Return when time alone ends what is kept for a gang (monotonic seconds)."""

@@ -20,13 +20,12 @@ from tests.coordinator.held import held
 from tests.coordinator.ray_jobs import job_of, ray_job
 from tests.coordinator.world import World
 
-BY_POD = "K8sJobMode"
 PATIENCE = Patience()
 
 
 def submitted(name: str, workers: int, **spec: Any) -> Json:
     """A RayJob whose gang takes a CPU for each pod; its submitter takes half a one by default."""
-    return ray_job(name, gang_of("", workers), **{"submissionMode": BY_POD, **spec})
+    return ray_job(name, gang_of("", workers), **{"submitterPodTemplate": None, **spec})
 
 
 def template_of(cpu: str, **spec: Any) -> Json:
@@ -65,14 +64,14 @@ def waits(world: World, gang: str = "job-1") -> str:
     ("spec", "starts"),
     [
         ({}, False),
-        ({"submissionMode": None}, False),
+        ({"submissionMode": "K8sJobMode"}, False),
         (template_of("10m"), False),
         ({"submissionMode": "HTTPMode"}, True),
         ({"submissionMode": "SidecarMode"}, True),
         ({"submissionMode": "InteractiveMode"}, True),
         (template_of("0"), True),
     ],
-    ids=["usual", "no mode", "small", "HTTP", "sidecar", "interactive", "no CPU"],
+    ids=["usual", "by pod", "small", "HTTP", "sidecar", "interactive", "no CPU"],
 )
 def test_the_gang_of_a_rayjob_starts_only_where_its_submitter_fits_too(
     spec: Json, starts: bool
@@ -240,7 +239,7 @@ def test_the_submitter_is_outside_the_domain_of_the_workers() -> None:
     """They fill their rack, and nothing holds it to that."""
     annotations = {names.TOPOLOGY_REQUIRED: "rack"}
     nodes = [node("a1", cpu=2, labels={"rack": "a"}), node("b1", cpu=2, labels={"rack": "b"})]
-    job = ray_job("job", gang_of("", 2, annotations=annotations), submissionMode=BY_POD)
+    job = ray_job("job", gang_of("", 2, annotations=annotations), submitterPodTemplate=None)
     world = world_with(*nodes, jobs=(job,))
     assert world.bound("job-1") == {"a1": 2, "b1": 1}
 
