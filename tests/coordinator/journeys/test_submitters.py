@@ -13,10 +13,14 @@ from tests.coordinator.builders import (
     Json,
     foreign_pod,
     gang_of,
+    group,
     node,
+    ray_cluster,
     template,
 )
+from tests.coordinator.deeds import decided
 from tests.coordinator.held import held
+from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.ray_jobs import job_of, ray_job
 from tests.coordinator.world import World
 
@@ -109,22 +113,39 @@ def test_no_record_of_the_gang_tells_of_its_submitter() -> None:
     world = world_with(node("n1", cpu=4), jobs=(submitted("job", 2),))
     placed = world.status("job-1")["placement"]["podSets"]
     assert {each["name"] for each in placed} == {"headgroup", "workers"}
-    assert "submitter" not in str(world.gang("job-1"))
+    told = [each.new for each in world.api.history if each.key.plural == "gangs"]
+    assert "submitter" not in str(told)
     assert world.status("job-1")["message"] == "the minimum is ready"
 
 
 def test_quota_does_not_count_the_submitter() -> None:
-    limited = {
-        "kind": "GangQueue",
-        "metadata": {"name": names.DEFAULT_QUEUE},
-        "spec": {"namespaceSelector": {}, "quota": {"cpu": "3"}},
-    }
-    world = World(node("n1", cpu=8), limited)
+    world = World(node("n1", cpu=8), queue(names.DEFAULT_QUEUE, cpu=3))
     world.create(submitted("job", 2))
     world.settle(seconds=5)
     assert world.bound("job-1") == {"n1": 3}
     (counted,) = world.leader.state.quota.of(GangKey(TEAM, "job-1")).values()
     assert counted.amounts["cpu"] == 3000
+
+
+@pytest.mark.parametrize("rare", ["n2", "n3"])
+def test_gangs_of_one_cycle_have_room_for_both_submitters(rare: str) -> None:
+    """The first may only be on one node; no quota counts them."""
+    labels = {"n1": {"for": "heads"}, "n2": {"for": "all"}, "n3": {"for": "all"}}
+    labels[rare]["rare"] = "yes"
+    nodes = [node(name, cpu=2 if name == "n1" else 1, labels=labels[name]) for name in labels]
+    world = World(*nodes, queue(names.DEFAULT_QUEUE, cpu=2))
+    for name, selector in (("a", {"rare": "yes"}), ("b", {"for": "all"})):
+        alone = gang_of("", 0, head=template(nodeSelector={"for": "heads"}))
+        world.create(ray_job(name, alone, **template_of("1", nodeSelector=selector)))
+    world.kuberay()
+    decided(world)
+    assert kept_on(world) == {"a-1": rare, "b-2": "n3" if rare == "n2" else "n2"}
+
+
+def kept_on(world: World) -> dict[str, str]:
+    """On which node room is kept for the submitter of each gang."""
+    stays = world.leader.state.submitters._stays
+    return {key.name: each.node for key, each in stays.items()}
 
 
 def running(*more: Json) -> World:
@@ -161,6 +182,18 @@ def test_where_the_submitter_is_bound_elsewhere_its_room_is_free_at_once() -> No
     bind_submitter(world, "n2")
     world.settle(seconds=1)
     assert world.bound("b") == {"n1": 1}
+
+
+def test_a_submitter_that_is_bound_is_not_waited_for_again() -> None:
+    """Before KubeRay says that the job runs, its pod may be there."""
+    world = running()
+    world.create(node("n2", cpu="500m"))
+    bind_submitter(world, "n2")
+    world.settle(seconds=5)
+    began = {"startTime": world.api._stamp()}
+    world.api.change(job_of(world.api, "job"), lambda obj: obj["status"].update(began))
+    world.settle(seconds=5)
+    assert has_room_for_another(world)
 
 
 @pytest.mark.parametrize("state", ["Complete", "Failed", "Suspending", "Retrying"])
@@ -200,6 +233,33 @@ def test_a_pod_without_a_gate_takes_the_room_and_no_gang_is_moved_for_it() -> No
     assert not has_room_for_another(world)  # it has its room again
 
 
+def test_a_gang_is_not_moved_where_the_room_of_its_submitter_is_taken_before_its_release() -> None:
+    """Its node would look overfull."""
+    world = World(node("n1", cpu=4))
+    world.create(submitted("job", 2))
+    world.kuberay()
+    decided(world)
+    assert kept_on(world) == {"job-1": "n1"}
+    world.create(foreign_pod("other", "n1", cpu=1))
+    world.settle(seconds=5)
+    assert world.bound("job-1") == {"n1": 3}
+    assert kept_on(world) == {}
+
+
+def test_a_gang_that_gave_its_room_back_asks_for_both_anew() -> None:
+    world = World(node("n1", cpu=4))
+    world.grudges.add("n1")
+    world.create(submitted("job", 2))
+    world.settle(seconds=5)
+    assert kept_on(world) == {"job-1": "n1"}
+    world.settle(seconds=PATIENCE.torn + 10)
+    assert world.status("job-1")["phase"] == "Queued"
+    assert kept_on(world) == {}
+    world.grudges.clear()
+    world.settle(seconds=2 * PATIENCE.setback)
+    assert world.bound("job-1") == {"n1": 3}
+
+
 def test_the_room_goes_with_the_gang() -> None:
     world = running()
     world.delete("rayjobs", "job")
@@ -218,12 +278,10 @@ def test_a_new_leader_finds_room_for_it_anew() -> None:
     assert not has_room_for_another(world)
 
 
-def test_a_new_leader_keeps_nothing_where_the_job_runs_already() -> None:
-    world = World(node("n1", cpu=4), replicas=2)
-    world.create(submitted("job", 2))
-    world.settle(seconds=5)
+def test_a_leader_keeps_nothing_of_its_last_term_where_the_job_runs_already() -> None:
+    world = running()
     say(world, "Running")
-    world.elect(1)
+    world.elect(0)
     assert has_room_for_another(world)
 
 
@@ -276,17 +334,22 @@ def test_the_submitter_of_a_held_gang_is_foreseen_too() -> None:
     assert not has_room_for_another(world)
 
 
-def test_a_gang_that_runs_asks_for_no_submitter_again() -> None:
-    """A lost worker is replaced, whatever became of the submitter."""
-    world = running()
-    say(world, "Running")
-    bind_submitter(world, "n1")
-    world.settle(seconds=5)
+@pytest.mark.parametrize("state", ["Initializing", "Running"])
+def test_a_gang_that_runs_asks_for_no_submitter_again(state: str) -> None:
+    """What it lost with a node is replaced, whatever became of the submitter."""
+    world = world_with(node("n1", cpu=2), node("n2", cpu=2), jobs=(submitted("job", 2),))
+    bind_submitter(world, kept_on(world)["job-1"])
     world.create(foreign_pod("other", "n1", cpu="500m"))
-    lost = world.pods("job-1")[-1]
-    world.api.remove(Key("pods", TEAM, lost["metadata"]["name"]))
+    say(world, state)
     world.settle(seconds=5)
-    assert world.bound("job-1") == {"n1": 3}
+    assert world.bound("job-1") == {"n1": 1, "n2": 2}
+    world.delete("nodes", "n2")
+    for pod in world.pods("job-1"):
+        if pod["spec"]["nodeName"] == "n2":
+            world.api.remove(Key("pods", TEAM, pod["metadata"]["name"]))
+    world.create(node("n3", cpu=2))
+    world.settle(seconds=60)
+    assert world.bound("job-1") == {"n1": 1, "n3": 2}
 
 
 def test_the_next_try_has_room_for_its_submitter_too() -> None:
@@ -294,8 +357,40 @@ def test_the_next_try_has_room_for_its_submitter_too() -> None:
     say(world, "Running")
     bind_submitter(world, "n1")
     world.settle(seconds=5)
-    world.api.remove(Key("pods", TEAM, "job-x"))
+    last = world.api.get(Key("pods", TEAM, "job-x"))
+    world.api.hold(last, "batch.kubernetes.io/job-tracking")
+    world.delete("pods", "job-x")
     say(world, "Retrying")
     world.settle(seconds=10)
-    assert world.bound("job-2") == {"n1": 3}
-    assert not has_room_for_another(world)
+    assert kept_on(world) == {"job-2": "n1"}
+    last = world.api.get(Key("pods", TEAM, "job-x"))
+    world.api.change(last, lambda obj: obj["status"].update(phase="Failed"))
+    world.settle(seconds=5)
+    assert kept_on(world) == {"job-2": "n1"}
+
+
+def test_others_are_stopped_for_a_submitter_too() -> None:
+    rules = {"withinQueue": "LowerPriority"}
+    world = World(node("n1", cpu=4), queue(names.DEFAULT_QUEUE, preemption=rules))
+    world.create(gang_of("low", 0))
+    world.settle(seconds=5)
+    kubelets, world.kubelets = world.kubelets, lambda: None  # type: ignore[method-assign]
+    high = ray_cluster("", group("w", 2, priority=10), head=template(priority=10))
+    world.create(ray_job("job", high, submitterPodTemplate=None))
+    world.settle(seconds=30)
+    planned = world.leader.state.views[GangKey(TEAM, "job-1")].queueing.planned
+    assert planned is not None
+    assert {each.pod_set for each in planned.assignments} == {"headgroup", "w"}
+    world.kubelets = kubelets  # type: ignore[method-assign]
+    world.settle(seconds=30)
+    assert world.bound("job-1") == {"n1": 3}
+    assert kept_on(world) == {"job-1": "n1"}
+
+
+def test_where_the_queue_asks_for_nodes_the_submitter_may_have_one_made_for_it() -> None:
+    """It is no pod that nodes are asked for; once it is there, any autoscaler sees it."""
+    asking = {"className": "check-capacity.autoscaling.x-k8s.io"}
+    world = World(node("n1", cpu=3), queue(names.DEFAULT_QUEUE, provisioning=asking))
+    world.create(submitted("job", 2))
+    world.settle(seconds=5)
+    assert world.bound("job-1") == {"n1": 3}
