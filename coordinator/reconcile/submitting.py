@@ -7,6 +7,7 @@ from kube.objects.ray import RayJob
 from kube.ray.gang_terms import GangTerms
 from scheduling.admission.gang import admit
 from scheduling.admission.question import Accepted, Question
+from scheduling.diagnosis.never_fits import patient
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import PendingGang
@@ -41,8 +42,8 @@ def room_beside(look: Look) -> Assignment | None:
 def _foreseen(look: Look, terms: GangTerms) -> Submitter | None:
     """Work out the submitter, unless nodes may come for it that come for no gated pod.
 
-    An autoscaler adds nodes for a pod that waits: where no node that is there may run it, and where
-    the queue asks for nodes anyway, the gang waits for its own pods alone.
+    An autoscaler adds nodes for a pod that waits: where no node that is there may ever run it, and
+    where the queue asks for nodes anyway, the gang waits for its own pods alone.
     """
     cache, key = look.scene.cache, look.view.key
     job, queue = cache.owners.maker_of(look.cluster), look.scene.queues.objects.get(terms.queue)
@@ -50,6 +51,6 @@ def _foreseen(look: Look, terms: GangTerms) -> Submitter | None:
         return None
     admission = cache.admission.admission(key.namespace, cache.priority_classes)
     found = submitter_of(job, admission, look.scene.profiles)
-    if found is None or not feasible(found.shape, cache.table.view()).any():
+    if found is None or not feasible(patient(found.shape), cache.table.view()).any():
         return None
     return found

@@ -15,6 +15,7 @@ from tests.controlplane.rayclusters import (
     pod,
     ray_cluster,
     ray_job,
+    requests,
 )
 
 FORGED = {names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "forged", names.RAY_GROUP: "workers"}
@@ -59,6 +60,37 @@ def test_the_submitter_of_a_ray_job_runs_though_the_job_is_a_gang(plot: Plot) ->
         return any(each["status"]["phase"] == "Succeeded" for each in pods)
 
     plot.wait(submitted, "the submitter to have run")
+
+
+def test_the_submitter_of_a_ray_job_has_room_beside_its_gang(plot: Plot) -> None:
+    """The gang waits for that too, and none behind it takes that room before KubeRay has made the
+    pod and kube-scheduler has bound it."""
+    plot.add_node(4)
+    plot.create(gang("busy"))
+    plot.wait_running("busy", 1)
+    job = ray_job("job", group(replicas=2), labels=GANG)
+    job["spec"]["submitterPodTemplate"]["spec"]["containers"][0]["resources"] = requests(cpu="1")
+    plot.create(job)
+    name = plot.wait(lambda: next(iter({*plot.gangs()} - {"busy"}), ""), "the gang of the job")
+    plot.wait_message(name, "its submitter does not fit beside headgroup and workers: it needs 1")
+    plot.patch_node("node", {"spec": {"unschedulable": True}})
+    plot.wait_message(name, "1 is cordoned")
+    plot.delete_whole("busy")
+    plot.wait_gone("RayCluster", "busy")
+    plot.create(gang("later"))
+    plot.wait_phase("later", "Queued")
+    bound: list[str] = []
+
+    def see(_: str, found: Json) -> None:
+        who = label(found, "job-name") or label(found, names.RAY_CLUSTER)
+        if "nodeName" in found["spec"] and who not in bound:
+            bound.append(who)
+
+    with Follower(plot.cluster.api, f"/api/v1/namespaces/{plot.name}/pods", see) as follower:
+        follower.wait_synced()
+        plot.patch_node("node", {"spec": {"unschedulable": False}})
+        plot.wait(lambda: "later" in bound, "all to be bound")
+    assert bound == [name, "job", "later"]
 
 
 def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(plot: Plot) -> None:

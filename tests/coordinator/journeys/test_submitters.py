@@ -293,6 +293,18 @@ def test_the_gang_goes_where_its_submitter_has_room_beside_it() -> None:
     assert world.bound("job-1")["n1"] <= 2
 
 
+def test_a_node_that_is_cordoned_for_a_time_is_one_that_the_submitter_waits_for() -> None:
+    world = world_with(node("n1", cpu=4, cordoned=True), jobs=(submitted("job", 2),))
+    assert waits(world)
+    world.create(gang_of("b", 0))
+    world.settle(seconds=5)
+    found = world.api.get(Key("nodes", "", "n1"))
+    world.api.change(found, lambda obj: obj["spec"].update(unschedulable=False))
+    world.settle(seconds=5)
+    assert world.bound() == {"n1": 3}
+    assert world.bound("job-1") == {"n1": 3}
+
+
 def test_the_submitter_is_outside_the_domain_of_the_workers() -> None:
     """They fill their rack, and nothing holds it to that."""
     annotations = {names.TOPOLOGY_REQUIRED: "rack"}
