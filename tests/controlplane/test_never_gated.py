@@ -1,8 +1,15 @@
 """Muster leaves other pods alone. Each is shown to run: a gated pod would never be bound."""
 
+import msgspec
 import pytest
 
+from kube.codec.pod import pod_shape
+from kube.codec.scheduler_profiles import STOCK
+from kube.foreseen.admission import Admission
+from kube.foreseen.submitter import submitter_of
 from kube.objects import names
+from kube.objects.core import Pod
+from kube.objects.ray import RayJob
 from testbed.following import Follower
 from tests.controlplane.plot import Plot, gates, is_ready, label
 from tests.controlplane.rayclusters import (
@@ -49,17 +56,30 @@ def test_a_plain_ray_cluster_runs_beside_a_gang_that_waits(plot: Plot) -> None:
     assert "plain" not in plot.gangs()
 
 
-def test_the_submitter_of_a_ray_job_runs_though_the_job_is_a_gang(plot: Plot) -> None:
-    """KubeRay makes the submitter once the cluster is ready: gating it would be a deadlock."""
+@pytest.mark.parametrize("template", ["its own", "of KubeRay"])
+def test_the_submitter_of_a_ray_job_runs_as_it_was_foreseen(plot: Plot, template: str) -> None:
+    """KubeRay makes it once the cluster is ready, though the job is a gang: gating it would be a
+    deadlock."""
     plot.add_node(4)
-    plot.create(ray_job("job", group(replicas=1), labels=GANG))
+    job = ray_job("job", group(replicas=1), labels=GANG)
+    if template == "of KubeRay":
+        del job["spec"]["submitterPodTemplate"]
+    plot.create(job)
 
-    def submitted() -> bool:
+    def submitted() -> list[Json]:
         pods = [p for p in plot.all("Pod") if label(p, "job-name") == "job"]
         assert all(gates(each) == [] for each in pods)
-        return any(each["status"]["phase"] == "Succeeded" for each in pods)
+        return [each for each in pods if each["status"]["phase"] == "Succeeded"]
 
-    plot.wait(submitted, "the submitter to have run")
+    (pod,) = plot.wait(submitted, "the submitter to have run")
+    asked = {**plot.get("RayJob", "job"), "status": {}}
+    made = msgspec.json.decode(msgspec.json.encode(asked), type=RayJob)
+    found = submitter_of(made, Admission(), STOCK)
+    assert found is not None
+    assert found.shape == pod_shape(msgspec.convert(pod, Pod))
+    assert {*found.labels} <= {*pod["metadata"]["labels"].items()}
+    owner = pod["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("Job", "job", True)
 
 
 def test_the_submitter_of_a_ray_job_has_room_beside_its_gang(plot: Plot) -> None:
@@ -73,22 +93,18 @@ def test_the_submitter_of_a_ray_job_has_room_beside_its_gang(plot: Plot) -> None
     plot.create(job)
     name = plot.wait(lambda: next(iter({*plot.gangs()} - {"busy"}), ""), "the gang of the job")
     plot.wait_message(name, "its submitter does not fit beside headgroup and workers: it needs 1")
-    plot.patch_node("node", {"spec": {"unschedulable": True}})
-    plot.wait_message(name, "1 is cordoned")
-    plot.delete_whole("busy")
-    plot.wait_gone("RayCluster", "busy")
-    plot.create(gang("later"))
-    plot.wait_phase("later", "Queued")
     bound: list[str] = []
 
     def see(_: str, found: Json) -> None:
         who = label(found, "job-name") or label(found, names.RAY_CLUSTER)
-        if "nodeName" in found["spec"] and who not in bound:
+        if "nodeName" in found["spec"] and who not in ("busy", *bound):
             bound.append(who)
 
     with Follower(plot.cluster.api, f"/api/v1/namespaces/{plot.name}/pods", see) as follower:
         follower.wait_synced()
-        plot.patch_node("node", {"spec": {"unschedulable": False}})
+        plot.delete_whole("busy")
+        plot.wait(lambda: name in bound, "the gang of the job to have its room")
+        plot.create(gang("later"))
         plot.wait(lambda: "later" in bound, "all to be bound")
     assert bound == [name, "job", "later"]
 
