@@ -1,5 +1,7 @@
 """Muster leaves other pods alone. Each is shown to run: a gated pod would never be bound."""
 
+from collections import Counter
+
 import msgspec
 import pytest
 
@@ -11,6 +13,7 @@ from kube.objects import names
 from kube.objects.core import Pod
 from kube.objects.ray import RayJob
 from testbed.following import Follower
+from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot, gates, is_ready, label
 from tests.controlplane.rayclusters import (
     GANG,
@@ -83,30 +86,29 @@ def test_the_submitter_of_a_ray_job_runs_as_it_was_foreseen(plot: Plot, template
 
 
 def test_the_submitter_of_a_ray_job_has_room_beside_its_gang(plot: Plot) -> None:
-    """The gang waits for that too, and none behind it takes that room before KubeRay has made the
-    pod and kube-scheduler has bound it."""
-    plot.add_node(4)
-    plot.create(gang("busy"))
-    plot.wait_running("busy", 1)
+    """KubeRay makes it when the last worker runs: meanwhile no other gang takes its room."""
+    plot.add_node(2)
     job = ray_job("job", group(replicas=2), labels=GANG)
+    job["metadata"]["annotations"] = {names.MIN_REPLICAS: "workers=1"}
     job["spec"]["submitterPodTemplate"]["spec"]["containers"][0]["resources"] = requests(cpu="1")
     plot.create(job)
-    name = plot.wait(lambda: next(iter({*plot.gangs()} - {"busy"}), ""), "the gang of the job")
-    plot.wait_message(name, "its submitter does not fit beside headgroup and workers: it needs 1")
-    bound: list[str] = []
+    name = plot.wait(lambda: next(iter(plot.gangs()), ""), "the gang of the job")
+    plot.wait_message(name, "the gang with its submitter needs 3 cpu in all")
+    plot.add_nodes(NodeSpec("second", cpus=1, memory="64Gi"))
+    plot.wait(lambda: bound(plot)[name] == 2, "the minimum to be bound")
+    plot.create(gang("later"))
+    plot.wait_phase("later", "Queued", "InsufficientResources")
 
-    def see(_: str, found: Json) -> None:
-        who = label(found, "job-name") or label(found, names.RAY_CLUSTER)
-        if "nodeName" in found["spec"] and who not in ("busy", *bound):
-            bound.append(who)
+    plot.add_nodes(NodeSpec("third", cpus=2, memory="64Gi"))
+    plot.wait_running("later", 1)
+    plot.wait(lambda: "job" in bound(plot), "the submitter to be bound")
+    assert bound(plot) == {name: 3, "later": 1, "job": 1}
 
-    with Follower(plot.cluster.api, f"/api/v1/namespaces/{plot.name}/pods", see) as follower:
-        follower.wait_synced()
-        plot.delete_whole("busy")
-        plot.wait(lambda: name in bound, "the gang of the job to have its room")
-        plot.create(gang("later"))
-        plot.wait(lambda: "later" in bound, "all to be bound")
-    assert bound == [name, "job", "later"]
+
+def bound(plot: Plot) -> Counter[str]:
+    """How many pods of which RayCluster or Job are on nodes."""
+    pods = [pod for pod in plot.all("Pod") if "nodeName" in pod["spec"]]
+    return Counter(label(pod, "job-name") or label(pod, names.RAY_CLUSTER) for pod in pods)
 
 
 def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(plot: Plot) -> None:
