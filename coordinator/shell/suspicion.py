@@ -33,7 +33,10 @@ STALE = 20.0
 """Seconds of silence after which nothing is placed on what such a watch told last."""
 
 OVERDUE = 75.0
-"""Seconds without a byte: the API server sends a bookmark after 60."""
+"""Seconds without a byte: the API server sends a bookmark each 60."""
+
+FIRST_OVERDUE = 135.0
+"""Seconds without a byte before the first one: of some watches that comes after 120 (measured)."""
 
 
 class Watch(Protocol):
@@ -46,6 +49,10 @@ class Watch(Protocol):
     @property
     def heard(self) -> bool:
         """Whether it heard anything since it was opened."""
+
+    @property
+    def bookmarks(self) -> bool:
+        """Whether a bookmark came since, beside the one that ends a list."""
 
     def reopen(self) -> bool:
         """Open it again from its last version, by a list if it never heard; False if not open."""
@@ -87,7 +94,7 @@ class Suspicion:
             if self._owes(name, watch):
                 del self._owed[name]
                 self._reopen(name, "it does not tell of a write of our own")
-            elif self._silent_for(watch) > OVERDUE:
+            elif self._silent_for(watch) > (OVERDUE if watch.bookmarks else FIRST_OVERDUE):
                 self._reopen(name, "its bookmark is overdue")
 
     def _owes(self, name: str, watch: Watch) -> bool:

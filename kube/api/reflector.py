@@ -177,7 +177,7 @@ class Reflector(Generic[T]):
         self._listing = False
         self._can_stream = True  # until the server says that it has no WatchList
         self._opened_at: float | None = None
-        self._heard = False
+        self._heard = self._bookmarks = False
         self._blind = False
         self._settling: asyncio.TimerHandle | None = None
 
@@ -217,6 +217,11 @@ class Reflector(Generic[T]):
     def heard(self) -> bool:
         """Whether the watch that is open has told anything, were it a bookmark."""
         return self._heard
+
+    @property
+    def bookmarks(self) -> bool:
+        """Whether a bookmark came in the watch that is open, beside the one that ends its list."""
+        return self._bookmarks
 
     async def wait_synced(self) -> None:
         """Return when the first list is complete."""
@@ -275,7 +280,7 @@ class Reflector(Generic[T]):
 
     async def _attempt(self) -> KubeError | None:
         """Follow the server for as long as one connection lasts; return what ended it."""
-        self._opened_at, self._heard = None, False
+        self._opened_at, self._heard, self._bookmarks = None, False, False
         try:
             async with self._interruptible():
                 await self._list_and_watch()
@@ -416,6 +421,7 @@ class Reflector(Generic[T]):
         self._heard = True
         if self._picture is None:
             self._position = meta.resource_version
+            self._bookmarks = True
         elif (meta.annotations or {}).get(INITIAL_END) == "true":
             self._take_over(self._picture, meta.resource_version)
         return []

@@ -137,6 +137,40 @@ def test_a_head_that_fails_comes_back_to_its_slot(plot: Plot) -> None:
     plot.wait_running("loses", 3)
 
 
+def restarting(pod: Json, *, up: bool) -> Json:
+    """The status of a pod whose containers have restarted once, and are up again or not yet."""
+    since = pod["status"]["startTime"]
+    state = {"running": {"startedAt": since}} if up else {"waiting": {"reason": "CrashLoopBackOff"}}
+    containers = [
+        {**each, "restartCount": 1, "ready": up, "state": state}
+        for each in pod["status"]["containerStatuses"]
+    ]
+    said = [
+        {**each, "status": str(up)} if each["type"] in ("Ready", "ContainersReady") else each
+        for each in pod["status"]["conditions"]
+    ]
+    return {"containerStatuses": containers, "conditions": said}
+
+
+def test_containers_that_restart_cost_a_gang_nothing(plot: Plot) -> None:
+    """The pods stay; the gang is below its minimum meanwhile, and whole again by itself."""
+    plot.add_node(3)
+    plot.create(gang("crashes", group(replicas=2)))
+    before = plot.wait_running("crashes", 3)
+    plot.create(gang("next", group(replicas=1)))
+    for pod in before:
+        plot.patch_status("Pod", pod["metadata"]["name"], restarting(pod, up=False))
+    plot.wait(
+        lambda: plot.status("crashes")["ready"] == "0/3", "the gang to say that none is ready"
+    )
+    assert plot.status("crashes")["phase"] == "Running"
+    for pod in before:
+        plot.patch_status("Pod", pod["metadata"]["name"], restarting(pod, up=True))
+    after = plot.wait_running("crashes", 3)
+    assert {pod["metadata"]["uid"] for pod in after} == {pod["metadata"]["uid"] for pod in before}
+    assert plot.bound("next") == {}
+
+
 def hang(plot: Plot, pod: str, node: str) -> None:
     """Have a pod end that cannot, as on a node whose kubelet does not answer.
 

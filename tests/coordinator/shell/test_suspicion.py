@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from coordinator.shell import suspicion
-from coordinator.shell.suspicion import OVERDUE, OWN_WRITE, STALE, Suspicion
+from coordinator.shell.suspicion import FIRST_OVERDUE, OVERDUE, OWN_WRITE, STALE, Suspicion
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.world import World
 from tests.kube.fake_api import eventually
@@ -18,6 +18,7 @@ class Heard:
 
     last_contact: float | None = 0.0
     heard: bool = True
+    bookmarks: bool = True
     reopened: int = 0
 
     def reopen(self) -> bool:
@@ -99,6 +100,17 @@ def test_a_bookmark_that_is_overdue_is_one_for_each_watch(
     times.watches["pods"].last_contact = None
     suspecting.look()
     assert times.suspects() == ["gangs", "raypods"]
+
+
+def test_the_first_bookmark_of_a_watch_may_come_later(times: Times, suspecting: Suspicion) -> None:
+    times.watches = {"gangs": Heard(bookmarks=False)}
+    suspecting = Suspicion(times.watches, lambda: times.now)
+    times.now = FIRST_OVERDUE
+    suspecting.look()
+    assert times.suspects() == []
+    times.now = FIRST_OVERDUE + 1
+    suspecting.look()
+    assert times.suspects() == ["gangs"]
 
 
 async def test_it_looks_again_and_again(

@@ -660,6 +660,7 @@ async def test_a_watch_that_heard_nothing_since_it_was_opened_is_listed_when_it_
         await eventually(lambda: either.seen[-1].verb == "watch")
         either.put("pods", "b", value=1)
         await eventually(running.has(a=1, b=1))
+        assert not running.reflector.bookmarks, "the one that ends a list is none of these"
         lists, watches = running.reflector.counters.relists, either.count("watch")
         assert running.reflector.reopen()
         await eventually(lambda: either.count("watch") > watches)
@@ -677,6 +678,7 @@ async def test_bookmarks_keep_a_quiet_watch_alive_and_move_its_position(
         fake.put("nodes", "other", namespace="")
         await asyncio.sleep(2.5)
         assert fake.count("watch") == 1
+        assert running.reflector.bookmarks
         # Everything before the bookmark is forgotten; a watch that has it needs no new list.
         fake.bookmark_every = 0.0
         fake.compacted = fake.version - 1
