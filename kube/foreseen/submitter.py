@@ -62,7 +62,7 @@ def is_submitted_by_pod(job: RayJob) -> bool:
 def submitter_of(job: RayJob, admission: Admission, profiles: Profiles) -> Submitter | None:
     """Work out the submitter that is to come; None where none is, or it cannot be judged.
 
-    It is no pod of the gang, which is not to wait for what nobody knows: a template that cannot be
+    It is no pod of the gang, which is not to wait for what is not known: a template that cannot be
     read or is not admitted, or one that says more than what it needs of a node by itself.
     """
     if not is_submitted_by_pod(job) or job.status.job_deployment_status not in TO_COME:
