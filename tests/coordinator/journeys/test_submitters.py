@@ -22,6 +22,7 @@ from tests.coordinator.deeds import decided
 from tests.coordinator.held import held
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.ray_jobs import job_of, ray_job
+from tests.coordinator.validate import validate
 from tests.coordinator.world import World
 
 PATIENCE = Patience()
@@ -182,6 +183,7 @@ def test_where_the_submitter_is_bound_elsewhere_its_room_is_free_at_once() -> No
     bind_submitter(world, "n2")
     world.settle(seconds=1)
     assert world.bound("b") == {"n1": 1}
+    validate(world.leader.state)
 
 
 def test_a_submitter_that_is_bound_is_not_waited_for_again() -> None:
@@ -220,6 +222,7 @@ def test_the_room_is_kept_for_a_bounded_time_once_kuberay_has_made_the_job() -> 
     assert not world.bound("b")
     world.settle(seconds=2)
     assert world.bound("b") == {"n1": 1}
+    validate(world.leader.state)
 
 
 def test_a_pod_without_a_gate_takes_the_room_and_no_gang_is_moved_for_it() -> None:
@@ -244,6 +247,7 @@ def test_a_gang_is_not_moved_where_the_room_of_its_submitter_is_taken_before_its
     world.settle(seconds=5)
     assert world.bound("job-1") == {"n1": 3}
     assert kept_on(world) == {}
+    validate(world.leader.state)
 
 
 def test_a_gang_that_gave_its_room_back_asks_for_both_anew() -> None:
@@ -268,6 +272,7 @@ def test_the_room_goes_with_the_gang() -> None:
     world.create(gang_of("b", 3))
     world.settle(seconds=5)
     assert world.bound("b") == {"n1": 4}
+    validate(world.leader.state)
 
 
 def test_a_new_leader_finds_room_for_it_anew() -> None:
@@ -283,6 +288,7 @@ def test_a_leader_keeps_nothing_of_its_last_term_where_the_job_runs_already() ->
     say(world, "Running")
     world.elect(0)
     assert has_room_for_another(world)
+    validate(world.leader.state)
 
 
 def test_the_gang_goes_where_its_submitter_has_room_beside_it() -> None:
