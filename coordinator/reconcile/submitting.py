@@ -1,8 +1,10 @@
 """Has a gang ask for room for its submitter too, while KubeRay is still to make that pod."""
 
+from collections.abc import Mapping
+
 from coordinator.gang.submitter import parted, with_submitter
 from coordinator.reconcile.look import Look
-from kube.foreseen.submitter import Submitter, submitter_of
+from kube.foreseen.submitter import USUAL, Submitter, submitter_of
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import GangTerms
 from scheduling.admission.gang import admit
@@ -11,7 +13,8 @@ from scheduling.diagnosis.never_fits import patient
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import PendingGang
-from scheduling.model.placement import Assignment
+from scheduling.model.placement import Assignment, amounts_of
+from scheduling.queueing.waiting import requests_of
 
 STEPS = 100_000
 """What the search for a node for one pod may take, which needs none as a rule."""
@@ -21,7 +24,7 @@ def with_its_submitter(look: Look, terms: GangTerms, asked: PendingGang) -> Pend
     """Return what a gang that is to start asks for, with its submitter if that is foreseen."""
     if not asked.minimum or look.view.reservation.placement is not None:
         return asked
-    found = _foreseen(look, terms)
+    found = _foreseen(look, terms, requests_of(asked.minimum))
     return asked if found is None else with_submitter(asked, found)
 
 
@@ -31,7 +34,9 @@ def room_beside(look: Look) -> Assignment | None:
     None where there is none; nothing is asked to make some.
     """
     terms, placed = look.view.understood.terms, look.view.reservation.placement
-    found = _foreseen(look, terms) if terms is not None and placed is not None else None
+    if terms is None or placed is None:
+        return None
+    found = _foreseen(look, terms, amounts_of(placed))
     if found is None:
         return None
     alone = with_submitter(PendingGang(look.view.key, 0, 0.0, ()), found)
@@ -39,11 +44,12 @@ def room_beside(look: Look) -> Assignment | None:
     return parted(outcome.placement)[1] if isinstance(outcome, Accepted) else None
 
 
-def _foreseen(look: Look, terms: GangTerms) -> Submitter | None:
-    """Work out the submitter, unless nodes may come for it that come for no gated pod.
+def _foreseen(look: Look, terms: GangTerms, gang: Mapping[str, int]) -> Submitter | None:
+    """Work out the submitter, unless it asks for too much, or nodes may come for it alone.
 
-    An autoscaler adds nodes for a pod that waits: where no node that is there may ever run it, and
-    where the queue asks for nodes anyway, the gang waits for its own pods alone.
+    No quota counts what is kept for it: it asks for no more than the `gang`, by resource, or than
+    KubeRay's own. An autoscaler adds nodes for a pod that waits: where no node that is there may
+    ever run it, and where the queue asks for nodes anyway, the gang waits for its own pods alone.
     """
     cache, key = look.scene.cache, look.view.key
     job, queue = cache.owners.maker_of(look.cluster), look.scene.queues.objects.get(terms.queue)
@@ -53,4 +59,6 @@ def _foreseen(look: Look, terms: GangTerms) -> Submitter | None:
     found = submitter_of(job, admission, look.scene.profiles)
     if found is None or not feasible(patient(found.shape), cache.table.view()).any():
         return None
-    return found
+    most = {**gang, **{name: max(n, gang.get(name, 0)) for name, n in USUAL.items()}}
+    is_modest = all(amount <= most.get(name, 0) for name, amount in found.shape.requests)
+    return found if is_modest else None

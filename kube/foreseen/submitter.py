@@ -6,6 +6,7 @@ they add, decide nothing. In the other modes no pod is made, nor is a gang where
 selects a RayCluster.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kube.codec.fields import InvalidObject
@@ -23,6 +24,7 @@ from kube.objects.pod_templates import (
 )
 from kube.objects.ray import RayJob
 from kube.ray.pod_templates import UnreadableTemplate, submitter_template
+from scheduling.model.amounts import CPU, MEMORY, PODS
 from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
 
@@ -34,16 +36,15 @@ TO_COME = ("", "Initializing")
 
 RUNNING = "Running"
 
-_USUAL = TemplateSpec(
-    containers=(
-        TemplateContainer(
-            name="ray-job-submitter",
-            resources=TemplateResources(
-                requests={"cpu": "500m", "memory": "200Mi"}, limits={"cpu": "1", "memory": "1Gi"}
-            ),
-        ),
-    )
+USUAL: Mapping[str, int] = {CPU: 500, MEMORY: 200 * 2**20, PODS: 1}
+"""What the submitter asks for that has no template of its own."""
+
+_REQUESTS = {CPU: "500m", MEMORY: "200Mi"}
+_LIMITS = {CPU: "1", MEMORY: "1Gi"}
+_CONTAINER = TemplateContainer(
+    name="ray-job-submitter", resources=TemplateResources(requests=_REQUESTS, limits=_LIMITS)
 )
+_OF_KUBERAY = PodTemplate(spec=TemplateSpec(containers=(_CONTAINER,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def submitter_of(job: RayJob, admission: Admission, profiles: Profiles) -> Submi
 
 
 def _made(job: RayJob) -> TemplatePod:
-    template = submitter_template(job.spec) or PodTemplate(spec=_USUAL)
+    template = submitter_template(job.spec) or _OF_KUBERAY
     labels: Labels = template.metadata.labels if template.metadata else {}
     meta = ObjectMeta(namespace=job.metadata.namespace, labels=labels)
     return TemplatePod(metadata=meta, spec=template.spec)

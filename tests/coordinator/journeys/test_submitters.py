@@ -128,19 +128,15 @@ def test_quota_does_not_count_the_submitter() -> None:
     assert counted.amounts["cpu"] == 3000
 
 
-@pytest.mark.parametrize("rare", ["n2", "n3"])
-def test_gangs_of_one_cycle_have_room_for_both_submitters(rare: str) -> None:
-    """The first may only be on one node; no quota counts them."""
-    labels = {"n1": {"for": "heads"}, "n2": {"for": "all"}, "n3": {"for": "all"}}
-    labels[rare]["rare"] = "yes"
-    nodes = [node(name, cpu=2 if name == "n1" else 1, labels=labels[name]) for name in labels]
-    world = World(*nodes, queue(names.DEFAULT_QUEUE, cpu=2))
-    for name, selector in (("a", {"rare": "yes"}), ("b", {"for": "all"})):
-        alone = gang_of("", 0, head=template(nodeSelector={"for": "heads"}))
-        world.create(ray_job(name, alone, **template_of("1", nodeSelector=selector)))
+def test_gangs_of_one_cycle_have_room_for_both_submitters() -> None:
+    """What the verdict found is kept: the first, sought again, would take the other's only node."""
+    rare = node("n1", cpu=2, labels={"rare": "yes"})
+    world = World(node("n0", cpu=1), rare, node("n2", cpu=1), queue(names.DEFAULT_QUEUE, cpu=2))
+    only = template_of("500m", nodeSelector={"rare": "yes"})
+    world.create(submitted("a", 0, **template_of("1")), submitted("b", 0, **only))
     world.kuberay()
     decided(world)
-    assert kept_on(world) == {"a-1": rare, "b-2": "n3" if rare == "n2" else "n2"}
+    assert kept_on(world) == {"a-1": "n2", "b-2": "n1"}
 
 
 def kept_on(world: World) -> dict[str, str]:
@@ -329,10 +325,23 @@ def test_the_submitter_is_outside_the_domain_of_the_workers() -> None:
         template_of("1", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
         template_of("1", priorityClassName="unknown"),
         template_of("a lot"),
+        template_of("3100m"),
+        template_of("1", gpu=1),
         {"submitterPodTemplate": {"spec": {"containers": 3}}},
         {"submitterPodTemplate": {"metadata": {"labels": {"a": "b" * 9000}}, "spec": {}}},
     ],
-    ids=["no node", "bound", "scheduler", "claim", "class", "amount", "type", "large"],
+    ids=[
+        "no node",
+        "bound",
+        "scheduler",
+        "claim",
+        "class",
+        "amount",
+        "too much",
+        "GPU",
+        "type",
+        "large",
+    ],
 )
 def test_a_submitter_that_cannot_be_judged_holds_no_gang_up(spec: Json) -> None:
     world = world_with(node("n1", cpu=3), jobs=(submitted("job", 2, **spec),))

@@ -7,7 +7,7 @@ import pytest
 
 from kube.codec.scheduler_profiles import STOCK
 from kube.foreseen.admission import Admission
-from kube.foreseen.submitter import Submitter, submitter_of
+from kube.foreseen.submitter import USUAL, Submitter, submitter_of
 from kube.objects.admission import LimitRange
 from kube.objects.ray import RayJob
 from kube.ray.ray_owner import essential_job
@@ -33,7 +33,7 @@ def requests(found: Submitter | None) -> dict[str, int]:
 
 
 def test_without_a_template_it_asks_for_what_kuberay_gives_it() -> None:
-    assert requests(submitter()) == {"cpu": 500, "memory": 200 * MIB, "pods": 1}
+    assert requests(submitter()) == {"cpu": 500, "memory": 200 * MIB, "pods": 1} == USUAL
     assert requests(submitter(submitterPodTemplate=None))["cpu"] == 500
 
 
