@@ -21,6 +21,7 @@ from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
+from coordinator.reconcile.submitting import with_its_submitter
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import HEAD, GangTerms
 from kube.ray.ray_cluster import refused_pods
@@ -97,12 +98,13 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
     rules = queues.node_rules.get(terms.queue)
     asked = _as_repair(look, terms, asked)
-    return replace(
+    mine = replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=_setbacks(look),
     )
+    return with_its_submitter(look, terms, mine)
 
 
 def _as_repair(look: Look, terms: GangTerms, asked: PendingGang) -> PendingGang:

@@ -10,6 +10,10 @@ from typing import NamedTuple
 from scheduling.model.pod import LOWEST_PRIORITY, Mount, PodShape
 from scheduling.model.queue import DEFAULT_QUEUE
 
+SUBMITTER = "its submitter"
+"""In the place of a pod set, no name of which has a blank: of the pod that submits a job once the
+gang runs. It needs room beside the gang and is none of it, so that no quota counts it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Group:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduling.model.amounts import Amounts, Mask, Positions
-from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.gang import SUBMITTER, GangKey, Group, PendingGang
 from scheduling.model.queue import Ordering, Queue
 from scheduling.queueing.quota_tree import QuotaTree
 
@@ -34,9 +34,9 @@ def place_of(gang: PendingGang, ordering: Ordering) -> Place:
 
 
 def requests_of(groups: Iterable[Group]) -> Mapping[str, int]:
-    """Return what all pods of the groups ask for together, by resource."""
+    """Return what all pods of the gang in the groups ask for together, by resource."""
     total: Counter[str] = Counter()
-    for group in groups:
+    for group in (each for each in groups if each.pod_set != SUBMITTER):
         for resource, amount in group.shape.requests:
             total[resource] += amount * group.count
     return total
