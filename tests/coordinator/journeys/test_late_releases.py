@@ -11,6 +11,7 @@ from kube.api.errors import Forbidden
 from tests.coordinator.api import Json, Key, Outcome
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster, template
 from tests.coordinator.deeds import apart, decided, in_zones
+from tests.coordinator.journeys.test_nodes import cordon
 from tests.coordinator.world import Replica, World, name_of
 
 PATIENCE = Patience()
@@ -171,10 +172,11 @@ def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_t
     (worker,) = releases(leader)
     if outcome is not None:
         leader.act(leader.todo.index(worker), outcome=outcome)
-    for cordoned in (True, False):
-        for each in world.api.all("nodes"):
-            world.api.change(each, lambda obj, to=cordoned: obj["spec"].update(unschedulable=to))
-            world.api.change(each, lambda obj: obj["metadata"]["labels"].update(open="to-b"))
+    for each in world.api.all("nodes"):
+        world.api.change(each, lambda obj: obj["metadata"]["labels"].update(open="to-b"))
+    for off in (False, True):
+        cordon(world, "n1", off=off)
+        cordon(world, "n2", off=off)
         go_on(leader)
     assert asked_for(leader, "b") == []
     world.settle(seconds=20)
