@@ -161,7 +161,7 @@ def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_t
 ) -> None:
     """It is cordoned and uncordoned, and the release arrives after that."""
     world = World(node("n1", cpu=1), node("n2", cpu=1))
-    world.create(ray_cluster("b", head=template(nodeSelector={"open": "to-b"})))
+    world.create(ray_cluster("b", head=template(nodeSelector={"open": "to-b"}, priority=10)))
     world.settle(seconds=1)
     world.create(gang_of("a", 1))
     decided(world)
