@@ -33,6 +33,7 @@ from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
 from coordinator.reconcile.opening import open_view
+from coordinator.reconcile.submitting import room_beside
 from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
@@ -201,6 +202,7 @@ class CoordinatorState(Known):
             self.agenda.cycle_wanted |= self.outlasting.look(key, scene.moment.now)
             if view is not None:
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
+        self.agenda.cycle_wanted |= self.submitters.give_way()
 
     def _look_at(self, key: GangKey, scene: Scene) -> list[Action]:
         """Bring a gang forward; keys without a meaning, and gates, are told of where none is."""
@@ -211,7 +213,7 @@ class CoordinatorState(Known):
         self._bound_waiting(key)
         self._count_held(key)
         self._count(key, scene.moment.now)
-        for due in (self.unknown_keys, self.stray_gates, self.outlasting):
+        for due in (self.unknown_keys, self.stray_gates, self.outlasting, self.submitters):
             again = due.due_at(key)
             if again is not None:
                 self.agenda.wake_by(key, again)
@@ -326,10 +328,22 @@ class CoordinatorState(Known):
             self.term.window.leave(view.key)
         if placement is None:
             self.cache.foreseen.unclaim(view.key)
+        self._keep_for_submitter(look)
         if placement is not look.before or view.queueing.planned is not look.planned_before:
             self.agenda.cycle_wanted |= self.room.update(view, look.pods)
         self.room.note_plan(view)
         self._note_astray(view, view.nominating.astray_at(look.now))
+
+    def _keep_for_submitter(self, look: Look) -> None:
+        """Keep room for the submitter of a gang that has its place, as long as that may come."""
+        key, ended = look.view.key, False
+        if look.view.reservation.placement is None:
+            ended = self.submitters.end(key)
+        elif self.submitters.is_wanted(key) and not self.blind:
+            self.submitters.keep(key, room_beside(look))
+        else:
+            ended = self.submitters.look(key, look.now, self.patience.torn)
+        self.agenda.cycle_wanted |= ended
 
     def _note_astray(self, view: GangView, nodes: frozenset[str]) -> None:
         """Have gangs looked at whose releases waited for the end of nominations of this one."""
@@ -370,6 +384,7 @@ class CoordinatorState(Known):
     def _drop(self, view: GangView, scene: Scene) -> None:
         self._note_astray(view, frozenset())
         self.outlasting.keep(view, scene.moment.now + scene.patience.arrival)
+        self.agenda.cycle_wanted |= self.submitters.end(view.key)
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]

@@ -247,9 +247,26 @@ class _Cycle:
         outcome = self._outcome(_with_units(gang, units), room, steps)
         if isinstance(outcome, Accepted):
             return self._accepted(gang, units, outcome, room)
+        may_be_parted = gang.is_separable and gang.key not in self._promised
+        part = self._part_that_fits(gang, room) if may_be_parted else None
+        if part is not None:
+            return self._accepted(*part, room)
         refusal = self._refusal(gang, room, outcome.cause, shared)
         self._refused[gang.key] = self._to_keep(gang, refusal, room, steps)
         return self._refused_room(gang, refusal, room.for_next())
+
+    def _part_that_fits(
+        self, gang: PendingGang, room: FreeCapacity
+    ) -> tuple[PendingGang, Sequence[int], Accepted] | None:
+        """Find the replicas of a minimum that fit without the others; None where none does."""
+        replicas = tuple(gang.replicas())
+        apart = replace(gang, minimum=(), surplus=replicas)
+        found = self._outcome(apart, room, self._steps)
+        if not isinstance(found, Accepted) or not found.units:
+            return None
+        part = gang.with_replicas(replicas[at] for at in found.units)
+        again = self._outcome(part, room, self._steps)
+        return (part, (), again) if isinstance(again, Accepted) else None
 
     def _accepted(
         self, gang: PendingGang, units: Sequence[int], outcome: Accepted, room: FreeCapacity
@@ -503,7 +520,7 @@ class _Cycle:
             return False
         if not self._has_same_nodes and not is_for_the_same(kept, gang, room):
             return False
-        if kept.is_certain and cannot_fit(kept.demand, room):
+        if kept.is_certain and not gang.is_separable and cannot_fit(kept.demand, room):
             return True
         return (
             (self._has_same_nodes or not (self._is_constrained or gang.topology or gang.sharing))

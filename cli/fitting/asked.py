@@ -13,9 +13,10 @@ from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of
 from cli.imports.outcome import Fault, Source
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
-from kube.objects.base import ObjectMeta
-from kube.objects.ray import RayCluster, StandIn
+from kube.objects.base import ObjectMeta, OwnerReference
+from kube.objects.ray import RayCluster, RayJob, RayJobStatus, StandIn
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
+from kube.ray.ray_owner import essential_job
 from kube.wrapped.items import Item
 
 T = TypeVar("T")
@@ -37,7 +38,8 @@ class Asked:
     """One object of the input. Its RayCluster is suspended: its templates are kept, as of those.
 
     Of an AppWrapper it is the stand-in, named as its Gang is, and `wrapped` what is created once it
-    starts. `notes` say where it is judged otherwise than as it stands in the input.
+    starts. `notes` say where it is judged otherwise than as it stands in the input. `job` is the
+    RayJob that makes the RayCluster, for its submitter needs room too.
     """
 
     api_version: str
@@ -47,6 +49,7 @@ class Asked:
     cluster: RayCluster
     notes: tuple[str, ...] = ()
     wrapped: tuple[Item, ...] = ()
+    job: RayJob | None = None
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -128,10 +131,23 @@ def _read(source: Source, namespace: str, number: int) -> Asked:
         where = ".".join(SPECS[source.kind])
         raise Fault(f"{source.place}: {source.kind}: {where}.headGroupSpec: absent")
     placed = _placed(cluster.metadata, meta, namespace, number)
-    found = essential(replace(cluster, metadata=placed))
+    job = _job(source, placed) if source.kind == "RayJob" else None
+    owners = (_controlled_by(job),) if job is not None else ()
+    found = essential(replace(cluster, metadata=replace(placed, owner_references=owners)))
     version = str(source.body["apiVersion"])
     notes = _notes(source.kind, spec)
-    return Asked(version, source.kind, placed.namespace, placed.name, found, notes)
+    return Asked(version, source.kind, placed.namespace, placed.name, found, notes, job=job)
+
+
+def _job(source: Source, placed: ObjectMeta) -> RayJob:
+    spec = _part(source, source.body, ("spec",))
+    job = _decoded(source, {"spec": spec}, RayJob)
+    return essential_job(replace(job, metadata=replace(placed, uid=f"{placed.uid}-job")))
+
+
+def _controlled_by(job: RayJob) -> OwnerReference:
+    meta = job.metadata
+    return OwnerReference(names.RAY_API_VERSION, "RayJob", meta.name, meta.uid, controller=True)
 
 
 def _read_wrapper(source: Source, namespace: str, number: int) -> Asked:
@@ -202,6 +218,13 @@ def beside(asked: Asked) -> Asked:
     kind = asked.kind if isinstance(asked.cluster, StandIn) else "RayCluster"
     note = f"{kind} {asked.namespace}/{asked.name} exists: judged as another one beside it"
     return dataclasses.replace(asked, cluster=cluster, notes=(*asked.notes, note))
+
+
+def job_as_created(job: RayJob, cluster: RayCluster, stamp: str) -> RayJob:
+    """Return a RayJob as if it were created now, and had made this RayCluster."""
+    status = RayJobStatus(ray_cluster_name=cluster.metadata.name)
+    meta = replace(job.metadata, creation_timestamp=stamp)
+    return replace(job, metadata=meta, status=status)
 
 
 def as_created(cluster: RayCluster, stamp: str) -> RayCluster:

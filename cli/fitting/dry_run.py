@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from cli.fitting.asked import Asked, as_created, as_gang, beside
+from cli.fitting.asked import Asked, as_created, as_gang, beside, job_as_created
 from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
 from cli.fitting.queue_alone import by_queue_alone, may_fit
 from cli.report.fit import (
@@ -35,6 +35,7 @@ from coordinator.messages.events import (
     GangSeen,
     PodGone,
     PodSeen,
+    RayOwnerSeen,
     Teller,
     TermStarted,
 )
@@ -84,6 +85,9 @@ class DryRun:
 
     def verdicts(self, asked: Sequence[Asked]) -> list[Verdict]:
         """Answer for objects that are created together; those that fit keep their room."""
+        stamp = self._moment.stamp
+        jobs = [job_as_created(each.job, each.cluster, stamp) for each in asked if each.job]
+        self._state.handle([RayOwnerSeen(each) for each in jobs], self._moment)
         found = [self._foreseen(each.cluster) for each in asked]
         parts = [each for each in found if isinstance(each, _Part)]
         self._decide(parts)

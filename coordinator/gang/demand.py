@@ -6,7 +6,7 @@ has lost, and for its surplus replica by replica.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coordinator.gang.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
@@ -75,6 +75,22 @@ def demand(
         return Settled()
     members, lowest = tuple(_members(standing)), _lowest_priority(standing)
     return PendingGang(key, priority, created, minimum, surplus, members, lowest, topology)
+
+
+def as_far_as_made(standing: Standing) -> Standing:
+    """Return what a gang that runs asks for if it does without the lost pods that are to be made.
+
+    The others need not wait for them: Ray goes on with each worker that comes back, to its head.
+    """
+    shares = [_share(each) for each in standing]
+    if any(share.short for share in shares if share.pod_set.terms.name == HEAD):
+        return standing
+    return tuple(_as_made(share) if share.short else share.pod_set for share in shares)
+
+
+def _as_made(share: _Share) -> PodSetStanding:
+    made, terms = share.pod_set.placed + len(share.minimum), share.pod_set.terms
+    return replace(share.pod_set, terms=replace(terms, minimum=made))
 
 
 def avoiding(asked: PendingGang, avoided: Mapping[str, tuple[str, ...]]) -> PendingGang:

@@ -1,10 +1,19 @@
 """Works out what a gang asks of the next cycle, or why it cannot ask yet."""
 
 from dataclasses import replace
+from functools import partial
 
 from coordinator.gang import adoption
 from coordinator.gang.breaks import breaks_at
-from coordinator.gang.demand import Demand, NotReady, Settled, demand, topology_of, unmade
+from coordinator.gang.demand import (
+    Demand,
+    NotReady,
+    Settled,
+    as_far_as_made,
+    demand,
+    topology_of,
+    unmade,
+)
 from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.owner_words import end_in_words
@@ -12,12 +21,15 @@ from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
+from coordinator.reconcile.submitting import with_its_submitter
 from kube.objects.ray import RayJob
-from kube.ray.gang_terms import GangTerms
+from kube.ray.gang_terms import HEAD, GangTerms
 from kube.ray.ray_cluster import refused_pods
-from scheduling.model.gang import PendingGang
+from scheduling.model.gang import PendingGang, Topology
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
+
+LACKS_PODS = (Reason.GANG_INCOMPLETE, Reason.PODS_REFUSED, Reason.FOREIGN_GATES)
 
 
 def ask(look: Look) -> Done:
@@ -85,13 +97,35 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
     rules = queues.node_rules.get(terms.queue)
-    return replace(
+    asked = _as_repair(look, terms, asked)
+    mine = replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=_setbacks(look),
-        is_repair=bool(asked.minimum) and look.view.reservation.placement is not None,
     )
+    return with_its_submitter(look, terms, mine)
+
+
+def _as_repair(look: Look, terms: GangTerms, asked: PendingGang) -> PendingGang:
+    """Mark what a gang with a placement has lost of its minimum; its surplus asks after that."""
+    if not asked.minimum or look.view.reservation.placement is None:
+        return asked
+    parted = _goes_on(look, asked.topology) and _is_separable(terms, asked)
+    return replace(asked, surplus=(), is_repair=True, is_separable=parted)
+
+
+def _goes_on(look: Look, topology: Topology | None) -> bool:
+    """Say whether a replica is of use to a gang without the others, and where it is to be."""
+    return look.view.survey.ran and (topology is None or bool(topology.occupied))
+
+
+def _is_separable(terms: GangTerms, asked: PendingGang) -> bool:
+    """Say whether the head is not among what was lost, and replicas are told apart."""
+    hosts = {each.name: each.hosts for each in terms.pod_sets}
+    if any(each.pod_set == HEAD for each in asked.minimum):
+        return False
+    return all(each.replica or hosts.get(each.pod_set, 1) == 1 for each in asked.minimum)
 
 
 def _setbacks(look: Look) -> int:
@@ -107,7 +141,12 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
     created = look.scene.cache.owners.arrived_at(look.cluster)
-    found = demand(view.key, view.understood.priority, created, standing, refused, topology)
+    asked = partial(demand, view.key, view.understood.priority, created)
+    found = asked(standing, refused, topology)
+    lacks = isinstance(found, NotReady) and found.reason in LACKS_PODS
+    if lacks and _goes_on(look, topology):
+        some = asked(as_far_as_made(standing), refused, topology)
+        found = some if isinstance(some, PendingGang) and some.minimum else found
     if not terms.grows_whole or not isinstance(found, PendingGang):
         return found
     whole = in_one_piece(found, standing)

@@ -7,6 +7,7 @@ from math import inf
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
 from coordinator.gang.growth import minimums_of
+from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.asking import line_up, queues_of
@@ -101,7 +102,7 @@ def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:
     That their victims end is on the record, or can be seen: so any leader comes to such a plan.
     """
     begun = (each for each in preemptions if all(part.is_ending for part in each.parts))
-    plans = {each.preemptor: each.plan for each in begun}
+    plans = {each.preemptor: parted(each.plan)[0] for each in begun}
     for key, view in known.views.items():
         plan = plans.get(key)
         if view.queueing.planned != plan:
@@ -177,6 +178,8 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
     if not admitted.placement.assignments:
         return
     pods = known.cache.members(view.key, view.cluster_uid)
+    placement, submitter = parted(admitted.placement)
+    known.submitters.keep(view.key, submitter)
     known.cycles.admissions += 1
     known.cycles.verdicts.placements[GANG if placed.placement is None else PODS] += 1
     if placed.placement is None:
@@ -184,13 +187,13 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
         placed.admitted_at, placed.queue = moment.wall, asked.queue if asked else DEFAULT_QUEUE
     stay = {pod.uid for pod in pods if pod.alive} - view.pod_writes.leaving
     before = with_homeless(placed.placement or NO_PLACEMENT, pods, stay)
-    placed.placement = merged(before, admitted.placement, pods)
+    placed.placement = merged(before, placement, pods)
     placed.epoch = known.term.epoch
     placed.decided += 1
     placed.admitted_as = known.cycles.admissions
     if view.understood.terms is not None and not (view.survey.ran or view.released_any):
         placed.minimums = minimums_of(view.understood.terms.pod_sets)
-    view.notes.decided(admitted.placement, placed.decided)
+    view.notes.decided(placement, placed.decided)
     known.agenda.cycle_wanted |= known.room.update(view, pods)
     known.agenda.dirty.add(view.key)
 

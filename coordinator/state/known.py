@@ -28,6 +28,7 @@ from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
 from coordinator.state.outlasting import Outlasting
 from coordinator.state.reserved_room import ReservedRoom
+from coordinator.state.submitters import Submitters
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
 from kube.codec.scheduler_profiles import STOCK, Profiles
@@ -156,11 +157,13 @@ class Known:
     lap: Callable[[str], None] = field(default=lambda _: None)
     room: ReservedRoom = field(init=False)
     outlasting: Outlasting = field(init=False)
+    submitters: Submitters = field(init=False)
     node_quota: NodeQuota = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = ReservedRoom(self.cache)
         self.outlasting = Outlasting(self.cache)
+        self.submitters = Submitters(self.cache)
         self.node_quota = NodeQuota(self.quota, self.queues)
 
     @property

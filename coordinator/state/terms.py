@@ -30,6 +30,7 @@ def forget_term(known: Known) -> None:
     for view in known.views.values():
         known.room.release(view)
     known.outlasting.forget()
+    known.submitters.forget()
     known.node_quota.forget()
     known.term = Term()
     known.agenda.forget_term()

@@ -92,7 +92,7 @@ class StandIn(RayCluster, frozen=True):
 
 
 class RayJobSpec(Part, frozen=True):
-    """What of a RayJob says how it can be stopped and started again."""
+    """What of a RayJob says how it can be stopped and started again, and how it is submitted."""
 
     suspend: bool | None = None
     shutdown_after_job_finishes: bool | None = None
@@ -101,6 +101,7 @@ class RayJobSpec(Part, frozen=True):
     submission_mode: str | None = None
     active_deadline_seconds: int | None = None
     pre_running_deadline_seconds: int | None = None
+    submitter_pod_template: msgspec.Raw = ABSENT
 
 
 class RayJobStatus(Slim, frozen=True):

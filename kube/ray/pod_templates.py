@@ -1,4 +1,4 @@
-"""Keeps of a suspended RayCluster what its pods are made of, and reads it."""
+"""Keeps of a suspended RayCluster, and of a RayJob, what pods are made of, and reads it."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
@@ -8,10 +8,16 @@ from msgspec.structs import replace
 
 from kube.objects.base import Labels
 from kube.objects.pod_templates import AutoscalerOptions, GroupTemplate, PodTemplate
-from kube.objects.ray import ABSENT, RayClusterSpec, WorkerGroup
+from kube.objects.ray import ABSENT, RayClusterSpec, RayJobSpec, WorkerGroup
 
 MOST_BYTES = 64 * 1024
 """Templates of one RayCluster, reduced to the fields that are read; a usual one has 1 KiB."""
+
+MOST_BYTES_OF_A_SUBMITTER = 8 * 1024
+"""The template of a RayJob's submitter, reduced as those; every RayJob there is may have one."""
+
+TOO_LARGE = msgspec.Raw(b'"too large"')
+"""Stands for a template of which nothing is kept: it cannot be read."""
 
 T = TypeVar("T")
 _Change: TypeAlias = Callable[[msgspec.Raw, Any], msgspec.Raw]
@@ -37,6 +43,18 @@ def with_templates(spec: RayClusterSpec) -> RayClusterSpec:
 def without_templates(spec: RayClusterSpec) -> RayClusterSpec:
     """Drop what pods are made of."""
     return _map(spec, lambda _raw, _kind: ABSENT)
+
+
+def with_submitter(spec: RayJobSpec) -> RayJobSpec:
+    """Keep what the submitter of a RayJob is made of, reduced in the same way."""
+    kept = _reduced(spec.submitter_pod_template, PodTemplate)
+    kept = kept if len(bytes(kept)) <= MOST_BYTES_OF_A_SUBMITTER else TOO_LARGE
+    return replace(spec, submitter_pod_template=kept)
+
+
+def submitter_template(spec: RayJobSpec) -> PodTemplate | None:
+    """Read the template of the submitter; None where the RayJob has none of its own."""
+    return _read(spec.submitter_pod_template, PodTemplate, "submitterPodTemplate")
 
 
 def head_template(spec: RayClusterSpec) -> GroupTemplate | None:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from kube.objects import names
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.ray import RayJob, RayOwner, RayService
+from kube.ray.pod_templates import with_submitter
 
 LONGEST_NAME = 512  # of a gang, with its namespace; what is longer is none
 
@@ -12,8 +13,8 @@ _KINDS: dict[str, type[RayOwner]] = {"RayJob": RayJob, "RayService": RayService}
 
 
 def essential_job(job: RayJob) -> RayJob:
-    """Return a RayJob without the labels and annotations that are of no use."""
-    return replace(job, metadata=_bare(job.metadata))
+    """Return a RayJob without the labels, annotations and fields that are of no use."""
+    return replace(job, metadata=_bare(job.metadata), spec=with_submitter(job.spec))
 
 
 def essential_service(service: RayService) -> RayService:

@@ -334,7 +334,7 @@ class Blocking:
 
 def _must_start(gang: PendingGang) -> bool:
     """Say whether no blocked gang may keep a gang waiting: one that runs without part of it."""
-    return gang.is_repair and not gang.surplus
+    return gang.only_repairs
 
 
 def _kind(gang: PendingGang) -> Hashable:

@@ -15,6 +15,7 @@ from scheduling.diagnosis.shortage import Shortage, shortage
 from scheduling.filters.feasibility import feasible, is_feasible_everywhere
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import Amounts, Mask, Positions, exact_sum
+from scheduling.model.gang import SUBMITTER
 from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
 from scheduling.placement.independent import displaced, filled, greedy_orders
@@ -157,12 +158,13 @@ def _orders(wanted: Sequence[Wanted], room: FreeCapacity) -> Iterator[Sequence[i
     """Yield the orders to try: one where a set is short anyway, such sets last."""
     short = {shape for shape, count in per_shape(wanted).items() if room.total(shape) < count}
     if not short:
-        yield from greedy_orders(tuple((shape, count) for _, shape, count in wanted), room)
+        for order in greedy_orders(tuple((shape, count) for _, shape, count in wanted), room):
+            yield sorted(order, key=lambda at: wanted[at][0] == SUBMITTER)  # it comes after them
         return
 
-    def place(at: int) -> tuple[bool, bool, int]:
-        _, shape, count = wanted[at]
-        return count > 1, shape in short, at
+    def place(at: int) -> tuple[bool, bool, bool, int]:
+        pod_set, shape, count = wanted[at]
+        return pod_set == SUBMITTER, count > 1, shape in short, at
 
     yield sorted(range(len(wanted)), key=place)
 

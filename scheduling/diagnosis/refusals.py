@@ -19,6 +19,7 @@ from scheduling.diagnosis.partial_fit import (
     per_shape,
 )
 from scheduling.diagnosis.shortfall import (
+    how_many_fit,
     never_said,
     numbers_alone,
     numbers_of,
@@ -126,7 +127,7 @@ def no_way(
     numbers = numbers_alone(wanted, room)
     found = [lacks.get((pod_set, shape), Lack(0)) for pod_set, shape, _ in wanted]
     said = [
-        f"{count - lack.pods} of {count} {pod_set} {'fits' if count == 1 else 'fit'}: {_why(lack)}"
+        f"{how_many_fit(pod_set, count, count - lack.pods)}: {_why(lack)}"
         for (pod_set, _, count), lack in zip(wanted, found, strict=True)
         if lack.pods
     ]

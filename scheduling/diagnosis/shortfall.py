@@ -1,6 +1,6 @@
 """Says what each pod set lacks, in numbers and in a sentence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 import numpy as np
@@ -13,7 +13,7 @@ from scheduling.diagnosis.unmatched_labels import in_words, unmatched
 from scheduling.diagnosis.wording import amount_down, amount_up, number_of_nodes, written
 from scheduling.filters.feasibility import rejections
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.gang import Group
+from scheduling.model.gang import SUBMITTER, Group
 from scheduling.model.host_ports import is_port
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
@@ -128,16 +128,27 @@ def _unfit(shape: PodShape, columns: NodeSnapshot) -> dict[Predicate, int]:
 
 
 def sentences(attempt: Attempt, numbers: Sequence[PodSetRefusal]) -> list[str]:
-    """Say of each pod set that is short how many fit, and what stops the next one."""
+    """Say of each pod set that is short how many fit, and what stops the next one.
+
+    Of the submitter only where all pods of the gang fit: they have their room first.
+    """
     pairs = zip(attempt.parts, numbers, strict=True)
-    return [_sentence(part, each, attempt) for part, each in pairs if part.missing]
+    short = [pair for pair in pairs if pair[0].missing]
+    mine = [pair for pair in short if pair[0].pod_set != SUBMITTER]
+    return [_sentence(part, each, attempt) for part, each in mine or short]
 
 
 def _sentence(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
-    verb = "fits" if part.wanted == 1 else "fit"
     beside = _beside(attempt.beside(numbers.resource, part)) if numbers.resource else ""
-    said = f"{_at_most(part)}{part.fit} of {part.wanted} {part.pod_set} {verb}{beside}"
+    said = f"{_at_most(part)}{how_many_fit(part.pod_set, part.wanted, part.fit)}{beside}"
     return f"{said}: {_stops(part, numbers, attempt)}"
+
+
+def how_many_fit(pod_set: str, wanted: int, fit: int) -> str:
+    """Say how many pods of a pod set fit that is short of room."""
+    if pod_set == SUBMITTER:
+        return f"{pod_set} does not fit"
+    return f"{fit} of {wanted} {pod_set} {'fits' if wanted == 1 else 'fit'}"
 
 
 def _at_most(part: Part) -> str:
@@ -147,13 +158,14 @@ def _at_most(part: Part) -> str:
 
 
 def _beside(others: Sequence[Part]) -> str:
-    named = [
-        part.pod_set if not part.missing else f"{part.fit} of {part.wanted} {part.pod_set}"
-        for part in others
-    ]
+    named = [_found(part) for part in others if part.fit or part.pod_set != SUBMITTER]
     if len(named) > _OTHERS_NAMED:
         named = [*named[:_OTHERS_NAMED], f"{len(named) - _OTHERS_NAMED} more"]
     return f" beside {listed(named)}" if named else ""
+
+
+def _found(part: Part) -> str:
+    return part.pod_set if not part.missing else f"{part.fit} of {part.wanted} {part.pod_set}"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -171,15 +183,17 @@ def _stops(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
         return "; ".join(filter(None, (said, unmatched(part.shape, attempt.before.columns.traits))))
     needs = "it needs" if part.wanted == 1 else "each needs"
     aside = f" (left out: {barred})" if barred else ""
-    each = f"{amount_up(numbers.resource, numbers.each)} on one node{_in_all(numbers)}"
+    each = f"{amount_up(numbers.resource, numbers.each)} on one node{_in_all(numbers, attempt)}"
     return f"{needs} {each}; {_free(numbers)}{aside}"
 
 
-def _in_all(numbers: PodSetRefusal) -> str:
+def _in_all(numbers: PodSetRefusal, attempt: Attempt) -> str:
     """Say what the gang needs, where that is more than one pod does."""
     if numbers.needed in (0, numbers.each):
         return ""
-    return f", the gang {written(numbers.resource, numbers.needed, up=1)} in all"
+    asking = (part.pod_set for part in attempt.parts if part.asks(numbers.resource))
+    who = _the_gang(asking)
+    return f", {who} {written(numbers.resource, numbers.needed, up=1)} in all"
 
 
 def _free(numbers: PodSetRefusal) -> str:
@@ -204,9 +218,10 @@ def never_said(cause: Never, wanted: Sequence[Wanted], room: FreeCapacity) -> st
     """Say why waiting does not help as long as the nodes stay as they are."""
     match cause:
         case TooMany(resource, needed, total):
+            who, most = _the_gang(_asking(resource, wanted)), amount_down(resource, total)
             said = (
-                f"the gang needs {amount_up(resource, needed)} in all; the nodes that could run "
-                f"it have {amount_down(resource, total)} in all when empty"
+                f"{who} needs {amount_up(resource, needed)} in all; the nodes that could run it "
+                f"have {most} in all when empty"
             )
         case TooScattered(shape, count, fit):
             names = listed(_sets_of(shape, wanted))
@@ -219,6 +234,15 @@ def never_said(cause: Never, wanted: Sequence[Wanted], room: FreeCapacity) -> st
     barred = {_barred_for_long(shape, room) for shape in shapes}
     aside = f" (left out: {barred.pop()})" if len(barred) == 1 and any(barred) else ""
     return f"{said}{aside}: {NEW_NODE}"
+
+
+def _the_gang(pod_sets: Iterable[str]) -> str:
+    """Name the gang, with the pod that is none of it where that is among these."""
+    return f"the gang with {SUBMITTER}" if SUBMITTER in pod_sets else "the gang"
+
+
+def _asking(resource: str, wanted: Iterable[Wanted]) -> Iterator[str]:
+    return (pod_set for pod_set, shape, _ in wanted if resource in shape.amounts)
 
 
 def _that_ask(resource: str, wanted: Sequence[Wanted]) -> list[PodShape]:

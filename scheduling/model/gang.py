@@ -1,12 +1,18 @@
 """A gang that waits for its placement: its groups, its members, its order in the queue."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import repeat
 from math import inf
 from typing import NamedTuple
 
 from scheduling.model.pod import LOWEST_PRIORITY, Mount, PodShape
 from scheduling.model.queue import DEFAULT_QUEUE
+
+SUBMITTER = "its submitter"
+"""In the place of a pod set, no name of which has a blank: of the pod that submits a job once the
+gang runs. It needs room beside the gang and is none of it, so that no quota counts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,8 @@ class PendingGang:
     part of the gang: it follows from its volumes at one moment (`shared_claims`). `queue` is the
     one that it waits in, `duration` how long it is expected to run, in seconds. `is_repair` says
     that the gang holds a placement and asks for lost parts of its minimum: no other gang's wait may
-    keep it from them.
+    keep it from them. `is_separable` says that where not all of the minimum fits, as many of its
+    replicas as do may start: the gang runs, and each of them is of use to it.
     """
 
     key: GangKey
@@ -115,6 +122,12 @@ class PendingGang:
     queue: str = DEFAULT_QUEUE
     duration: float = inf
     is_repair: bool = False
+    is_separable: bool = False
+
+    @property
+    def only_repairs(self) -> bool:
+        """Say whether lost parts of its minimum are all that the gang asks for."""
+        return self.is_repair and not self.surplus
 
     @property
     def has_inter_pod_constraints(self) -> bool:
@@ -128,6 +141,24 @@ class PendingGang:
     def mounts_volumes(self) -> bool:
         """Say whether pods of the gang mount claims."""
         return any(group.shape.volumes for group in self.groups())
+
+    def replicas(self) -> Iterator[tuple[Group, ...]]:
+        """Yield the minimum replica by replica; pods that are of none are each their own."""
+        named: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
+        for group in self.minimum:
+            if group.replica:
+                named[group.pod_set, group.replica].append(group)
+            else:
+                yield from repeat((replace(group, count=1),), group.count)
+        yield from map(tuple, named.values())
+
+    def with_replicas(self, replicas: Iterable[tuple[Group, ...]]) -> "PendingGang":
+        """Return the gang with no more than these replicas of its minimum."""
+        counts: Counter[Group] = Counter()
+        for each in (group for replica in replicas for group in replica):
+            counts[replace(each, count=1)] += each.count
+        minimum = tuple(replace(group, count=count) for group, count in counts.items())
+        return replace(self, minimum=minimum)
 
     def groups(self) -> Iterator[Group]:
         """Return all groups, of the minimum and of the surplus."""

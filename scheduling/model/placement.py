@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from scheduling.model.gang import SUBMITTER
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -38,9 +40,9 @@ class Placement:
 
 
 def amounts_of(placement: Placement) -> Mapping[str, int]:
-    """Return what all pods of a placement ask for together, by resource."""
+    """Return what all pods of the gang in a placement ask for together, by resource."""
     total: Counter[str] = Counter()
-    for each in placement.assignments:
+    for each in (one for one in placement.assignments if one.pod_set != SUBMITTER):
         pods = sum(count for _, count in each.nodes)
         for resource, amount in each.requests:
             total[resource] += amount * pods

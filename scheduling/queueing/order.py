@@ -4,9 +4,9 @@ One loop over all queues, with the same answer every time. A gang that its own q
 comes before one that borrows, and the latter before none: the queue `default` has no quota, so all
 its gangs borrow. Among the first the queue comes first that uses the smallest share of its quota
 (of the resource it uses most of, as in Dominant Resource Fairness); among the others the one that
-holds the smallest share of the cluster. Then priority, arrival and name decide. A gang that has
-waited too long is decided before those of other queues, but a borrower never before a gang that
-its own quota covers.
+holds the smallest share of the cluster. Then priority, arrival and name decide. A gang that runs
+and lost a part of its minimum is decided before those of other queues, and after it one that has
+waited too long; but a borrower never before a gang that its own quota covers.
 
 A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
 behind a blocked gang is, but the repairs of gangs that run.
@@ -25,8 +25,10 @@ from scheduling.queueing.quota_tree import QuotaTree, Shares, millionths
 from scheduling.queueing.told import BEHIND, DECIDED, QUOTA, Undecided
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
-Rank = tuple[int, bool, bool, float, int, float, str, str]
-"""Setbacks, borrows, not overdue, share, priority (falling), arrival, namespace, name."""
+Rank = tuple[int, bool, int, float, int, float, str, str]
+"""Setbacks, borrows, turn, share, priority (falling), arrival, namespace, name."""
+
+REPAIR, OVERDUE, USUAL = range(3)
 
 
 PROTECTED = 100
@@ -339,11 +341,12 @@ class QueueOrder:
         return self._rank_of(line, at, borrows=borrows, share=share)
 
     def _rank_of(self, line: Line, at: int, *, borrows: bool, share: float) -> Rank:
-        setbacks, _, created, namespace, name = line.places[at]
+        setbacks, _, _, created, namespace, name = line.places[at]
         gang = line.gangs[at]
-        if gang.key in self._overdue:
-            return setbacks, borrows, False, 0.0, 0, created, namespace, name
-        return setbacks, borrows, True, share, -gang.priority, created, namespace, name
+        if gang.key in self._overdue and not gang.only_repairs:
+            return setbacks, borrows, OVERDUE, 0.0, 0, created, namespace, name
+        turn = REPAIR if gang.only_repairs else USUAL
+        return setbacks, borrows, turn, share, -gang.priority, created, namespace, name
 
     def _demand(self, gang: PendingGang) -> Amounts:
         return self._tree.requests(requests_of(gang.minimum))
@@ -463,7 +466,7 @@ class _Progress:
         return self.line.gangs[at]
 
     def put_short_first(self) -> None:
-        """Order those that may pass a blocked gang: priority, then the shorter one, once.
+        """Order those that may pass a blocked gang: priority, repairs, then the shorter one, once.
 
         (Tsafrir et al., "Backfilling Using System-Generated Predictions Rather than User Runtime
         Estimates", 2007: the order in which gangs pass costs the blocked one nothing.)
@@ -473,7 +476,9 @@ class _Progress:
         self._is_short_first = True
         gangs = self.line.gangs
         rest = self._open[self._next :].tolist()
-        rest.sort(key=lambda at: (-gangs[at].priority, gangs[at].duration, at))
+        rest.sort(
+            key=lambda at: (-gangs[at].priority, not gangs[at].only_repairs, gangs[at].duration, at)
+        )
         self._open = np.concatenate([self._open[: self._next], np.array(rest, dtype=np.intp)])
 
     def stop_behind(self, gang: PendingGang) -> None:

@@ -12,29 +12,31 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduling.model.amounts import Amounts, Mask, Positions
-from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.gang import SUBMITTER, GangKey, Group, PendingGang
 from scheduling.model.queue import Ordering, Queue
 from scheduling.queueing.quota_tree import QuotaTree
 
 EVERY = slice(None)
 
-Place = tuple[int, int, float, str, str]
-"""Setbacks, priority (falling), arrival, namespace, name: what orders the gangs of a queue."""
+Place = tuple[int, int, bool, float, str, str]
+"""What orders the gangs of a queue: setbacks, priority (falling), no repair, arrival, names."""
 
 
 def place_of(gang: PendingGang, ordering: Ordering) -> Place:
     """Return the place of a gang among those of its queue; the smallest comes first.
 
-    A gang that had room of late and could make no use of it comes after all others.
+    A gang that had room of late and could make no use of it comes after all others. A repair comes
+    before what has not begun: until it has the room, all that its gang holds may be of no use.
     """
     priority = 0 if ordering is Ordering.FIFO else -gang.priority
-    return gang.setbacks, priority, gang.created, gang.key.namespace, gang.key.name
+    names = gang.key.namespace, gang.key.name
+    return gang.setbacks, priority, not gang.only_repairs, gang.created, *names
 
 
 def requests_of(groups: Iterable[Group]) -> Mapping[str, int]:
-    """Return what all pods of the groups ask for together, by resource."""
+    """Return what all pods of the gang in the groups ask for together, by resource."""
     total: Counter[str] = Counter()
-    for group in groups:
+    for group in (each for each in groups if each.pod_set != SUBMITTER):
         for resource, amount in group.shape.requests:
             total[resource] += amount * group.count
     return total

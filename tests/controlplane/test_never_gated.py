@@ -1,9 +1,19 @@
 """Muster leaves other pods alone. Each is shown to run: a gated pod would never be bound."""
 
+from collections import Counter
+
+import msgspec
 import pytest
 
+from kube.codec.pod import pod_shape
+from kube.codec.scheduler_profiles import STOCK
+from kube.foreseen.admission import Admission
+from kube.foreseen.submitter import submitter_of
 from kube.objects import names
+from kube.objects.core import Pod
+from kube.objects.ray import RayJob
 from testbed.following import Follower
+from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot, gates, is_ready, label
 from tests.controlplane.rayclusters import (
     GANG,
@@ -15,6 +25,7 @@ from tests.controlplane.rayclusters import (
     pod,
     ray_cluster,
     ray_job,
+    requests,
 )
 
 FORGED = {names.RAY_NODE_TYPE: "worker", names.RAY_CLUSTER: "forged", names.RAY_GROUP: "workers"}
@@ -48,17 +59,56 @@ def test_a_plain_ray_cluster_runs_beside_a_gang_that_waits(plot: Plot) -> None:
     assert "plain" not in plot.gangs()
 
 
-def test_the_submitter_of_a_ray_job_runs_though_the_job_is_a_gang(plot: Plot) -> None:
-    """KubeRay makes the submitter once the cluster is ready: gating it would be a deadlock."""
+@pytest.mark.parametrize("template", ["its own", "of KubeRay"])
+def test_the_submitter_of_a_ray_job_runs_as_it_was_foreseen(plot: Plot, template: str) -> None:
+    """KubeRay makes it once the cluster is ready, though the job is a gang: gating it would be a
+    deadlock."""
     plot.add_node(4)
-    plot.create(ray_job("job", group(replicas=1), labels=GANG))
+    job = ray_job("job", group(replicas=1), labels=GANG)
+    if template == "of KubeRay":
+        del job["spec"]["submitterPodTemplate"]
+    plot.create(job)
 
-    def submitted() -> bool:
+    def submitted() -> list[Json]:
         pods = [p for p in plot.all("Pod") if label(p, "job-name") == "job"]
         assert all(gates(each) == [] for each in pods)
-        return any(each["status"]["phase"] == "Succeeded" for each in pods)
+        return [each for each in pods if each["status"]["phase"] == "Succeeded"]
 
-    plot.wait(submitted, "the submitter to have run")
+    (pod,) = plot.wait(submitted, "the submitter to have run")
+    asked = {**plot.get("RayJob", "job"), "status": {}}
+    made = msgspec.json.decode(msgspec.json.encode(asked), type=RayJob)
+    found = submitter_of(made, Admission(), STOCK)
+    assert found is not None
+    assert found.shape == pod_shape(msgspec.convert(pod, Pod))
+    assert {*found.labels} <= {*pod["metadata"]["labels"].items()}
+    owner = pod["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["name"], owner["controller"]) == ("Job", "job", True)
+
+
+def test_the_submitter_of_a_ray_job_has_room_beside_its_gang(plot: Plot) -> None:
+    """KubeRay makes it when the last worker runs: meanwhile no other gang takes its room."""
+    plot.add_node(2)
+    job = ray_job("job", group(replicas=2), labels=GANG)
+    job["metadata"]["annotations"] = {names.MIN_REPLICAS: "workers=1"}
+    job["spec"]["submitterPodTemplate"]["spec"]["containers"][0]["resources"] = requests(cpu="1")
+    plot.create(job)
+    name = plot.wait(lambda: next(iter(plot.gangs()), ""), "the gang of the job")
+    plot.wait_message(name, "the gang with its submitter needs 3 cpu in all")
+    plot.add_nodes(NodeSpec("second", cpus=1, memory="64Gi"))
+    plot.wait(lambda: bound(plot)[name] == 2, "the minimum to be bound")
+    plot.create(gang("later"))
+    plot.wait_phase("later", "Queued", "InsufficientResources")
+
+    plot.add_nodes(NodeSpec("third", cpus=2, memory="64Gi"))
+    plot.wait_running("later", 1)
+    plot.wait(lambda: "job" in bound(plot), "the submitter to be bound")
+    assert bound(plot) == {name: 3, "later": 1, "job": 1}
+
+
+def bound(plot: Plot) -> Counter[str]:
+    """How many pods of which RayCluster or Job are on nodes."""
+    pods = [pod for pod in plot.all("Pod") if "nodeName" in pod["spec"]]
+    return Counter(label(pod, "job-name") or label(pod, names.RAY_CLUSTER) for pod in pods)
 
 
 def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(plot: Plot) -> None:

@@ -379,7 +379,7 @@ class Client:
         bare, dry_run = _dry(path)
         key, _ = _parsed(bare)
         done = self._write(lambda: self._api.merge(key, changes, dry_run=dry_run))
-        return msgspec.convert(done, as_) if as_ is not None else b""
+        return msgspec.json.decode(msgspec.json.encode(done), type=as_) if as_ else b""
 
     async def delete(
         self, path: str, *, uid: str | None = None, resource_version: str | None = None

@@ -7,13 +7,17 @@ from typing import Any
 
 from kube.objects import names
 from tests.coordinator.api import Api, Key, key_of
-from tests.coordinator.builders import OPTED_IN, TEAM, Json
+from tests.coordinator.builders import OPTED_IN, TEAM, Json, template
 
 STOPPING = {"Suspending": "Suspended", "Retrying": ""}
 
 
 def ray_job(name: str, cluster: Json, **spec: Any) -> Json:
-    """A RayJob, opted in, that makes such a RayCluster; what else is given goes into its spec."""
+    """A RayJob, opted in, that makes such a RayCluster; what else is given goes into its spec.
+
+    Its submitter needs no room that a test counts unless the test says so.
+    """
+    made = {"rayClusterSpec": cluster["spec"], "submitterPodTemplate": template(cpu=0)}
     return {
         "apiVersion": names.RAY_API_VERSION,
         "kind": "RayJob",
@@ -23,7 +27,7 @@ def ray_job(name: str, cluster: Json, **spec: Any) -> Json:
             "labels": dict(cluster["metadata"]["labels"] or OPTED_IN),
             "annotations": dict(cluster["metadata"]["annotations"]),
         },
-        "spec": {"rayClusterSpec": cluster["spec"], **spec},
+        "spec": {**made, **spec},
     }
 
 

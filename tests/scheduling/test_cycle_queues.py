@@ -302,6 +302,24 @@ def test_an_aged_gang_keeps_a_running_one_from_its_surplus_alone() -> None:
     assert said(repaired.left_out).startswith("QueueBlocked")
 
 
+def test_of_what_a_running_gang_lost_as_much_is_placed_as_fits_when_room_comes() -> None:
+    """All three would fit no more than before, and one by one they do."""
+    tree = QuotaTree([team()])
+    waiting = WaitingGangs(tree)
+    waiting.put(replace(repairs("broken", 3), is_separable=True))
+    told = Queues(waiting, np.zeros((1, len(tree.resources)), dtype=np.int64))
+    memory = None
+    for free, placed in ((0, 0), (0, 0), (2, 2)):
+        nodes = columns(node("n1", gpu=8), used={"n1": {GPU: 8 - free}})
+        ((decision,), memory) = next_cycle(told, nodes, memory)
+        verdict = decision.verdict
+        counts = verdict.placement.assignments if isinstance(verdict, Admitted) else ()
+        assert sum(count for each in counts for _, count in each.nodes) == placed
+    waiting.put(repairs("broken", 3))
+    ((decision,), _) = next_cycle(told, nodes, None)
+    assert isinstance(decision.verdict, Refusal), "of one that did not run nothing is"
+
+
 def test_strict_does_not_hold_back_the_repair_of_a_running_gang() -> None:
     verdicts, _ = decide(
         [team(WhenBlocked.STRICT)],

@@ -29,6 +29,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
+from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
 
 
@@ -156,11 +157,41 @@ def test_a_ray_job_and_a_ray_service_are_the_clusters_that_they_make() -> None:
     world = World(node("a", cpu=4))
     spec, meta = gang_of("train", 4)["spec"], gang_of("train", 4)["metadata"]
     head = {"apiVersion": names.RAY_API_VERSION, "metadata": meta}
-    job = {**head, "kind": "RayJob", "spec": {"rayClusterSpec": spec}}
+    by_http = {"rayClusterSpec": spec, "submissionMode": "HTTPMode"}
+    job = {**head, "kind": "RayJob", "spec": by_http}
     service = {**head, "kind": "RayService", "spec": {"rayClusterConfig": spec}}
     found = [answer(world, each) for each in (job, service, gang_of("train", 4))]
     assert {each["message"] for each in found} == {found[2]["message"]}
     assert [each["kind"] for each in found] == ["RayJob", "RayService", "RayCluster"]
+
+
+@pytest.mark.parametrize("cpu", [6, 5])
+def test_a_ray_job_needs_room_for_its_submitter_as_the_coordinator_says(cpu: int) -> None:
+    """Where others have a part of the room, and where there is too little even when it is empty."""
+    there = World(node("a", cpu=cpu))
+    there.create(foreign_pod("other", "a", cpu=cpu - 5))
+    job = ray_job("train", gang_of("train", 4), submitterPodTemplate=None)
+    found = answer(there, job)
+    assert found["fits"] == "No"
+    there.create(job)
+    there.settle(seconds=5)
+    assert found["message"] == there.status("train-1")["message"]
+    assert "its submitter" in found["message"]
+    assert found["largestThatFit"][0]["fit"] == 3
+    small = template(cpu="10m")
+    fits = answer(
+        World(node("a", cpu=6)), {**job, "spec": {**job["spec"], "submitterPodTemplate": small}}
+    )
+    assert (fits["fits"], sum(each["pods"] for each in fits["placement"])) == ("Yes", 5)
+
+
+def test_two_ray_jobs_of_one_file_need_room_for_both_submitters() -> None:
+    jobs = [ray_job(name, gang_of("", 1), submitterPodTemplate=None) for name in ("one", "two")]
+    assert [each["fits"] for each in answers(fit(reader_of(World(node("a", cpu=4))), *jobs))] == [
+        "Yes",
+        "No",
+    ]
+    assert fit(reader_of(World(node("a", cpu=5))), *jobs).exit_code == FINE
 
 
 def test_a_cluster_that_exists_is_judged_as_another_one() -> None:

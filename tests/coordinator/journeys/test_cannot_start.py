@@ -79,6 +79,60 @@ def test_free_but_scattered_gpus_start_nobody() -> None:
     }
 
 
+def test_head_and_cpu_workers_do_not_start_without_the_least_of_gpu_workers() -> None:
+    """Nine pods of eleven would fit, as many as all the minimums together ask for."""
+    world = World(node("n1", cpu=32, gpu=4), node("n2", cpu=32, gpu=4))
+    groups = group("cpus", 8, least=2, most=8), group("gpus", 2, least=1, most=2, gpu=8)
+    world.create(ray_cluster("a", *groups, enableInTreeAutoscaling=True))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.gated("a")) == ({}, 11)
+    world.create(node("n3", cpu=1, gpu=8))
+    world.settle(seconds=5)
+    assert (world.bound("a").total(), world.bound("a")["n3"]) == (10, 1)
+
+
+def test_what_kuberay_adds_to_the_head_counts_too() -> None:
+    """The autoscaler's container is in no template; beside it the workers do not fit."""
+    world = World(node("n1", cpu=3))
+    workers = group("workers", 2, least=2, most=9)
+    world.create(ray_cluster("a", workers, enableInTreeAutoscaling=True))
+    world.kuberay()
+    (head,) = (pod for pod in world.pods("a") if "headgroup" in name_of(pod))
+    added = template(cpu="500m")["spec"]["containers"][0] | {"name": "autoscaler"}
+    world.api.change(head, lambda pod: pod["spec"]["containers"].append(added))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.gated("a")) == ({}, 3)
+    world.create(node("n2", cpu=2))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 3
+
+
+def test_nine_of_ten_pods_that_would_fit_take_nothing_from_others() -> None:
+    world = World(node("n1", cpu=10), foreign_pod("x", "n1", cpu=1))
+    world.create(gang_of("a", 9))
+    world.settle(seconds=5)
+    assert "8 of 9 workers fit beside headgroup" in world.status("a")["message"]
+    world.create(gang_of("b", 8))
+    world.settle(seconds=1)
+    assert (world.bound("a"), world.bound("b")) == ({}, {"n1": 9})
+
+
+def test_a_gang_that_waits_for_a_week_has_the_same_pods_and_says_why() -> None:
+    """Nothing fails or recreates them, and what is said of them is there to be read."""
+    world = World(node("n1", cpu=4), foreign_pod("x", "n1", cpu=2))
+    world.create(gang_of("a", 3))
+    world.settle(seconds=5)
+    before = {pod["metadata"]["uid"] for pod in world.pods("a")}
+    world.settle(seconds=7 * 86400)
+    assert {pod["metadata"]["uid"] for pod in world.pods("a")} == before
+    assert world.status("a")["reason"] == "InsufficientResources"
+    assert {each.reason for each in world.leader.emitted} == {"InsufficientResources"}
+    world.delete("pods", "x", namespace="others")
+    world.api.remove(Key("pods", "others", "x"))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 4}
+
+
 def test_a_gang_that_waits_for_another_names_it_and_is_not_written_again_for_nothing() -> None:
     world = World(node("n1", cpu=4))
     world.create(gang_of("runs", 3))

@@ -2,6 +2,8 @@
 
 import copy
 
+import pytest
+
 from coordinator.messages.clock import Patience
 from kube.objects import names
 from tests.coordinator.api import Json, Key
@@ -77,6 +79,22 @@ def test_a_new_group_of_a_gang_that_runs_is_placed_beside_it() -> None:
     world.edit("a", workerGroupSpecs=[*groups, group("more", 2)])
     world.settle(seconds=5)
     assert world.bound("a") == {"n1": 4}
+    assert world.status("a")["reason"] == "Running"
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_group_that_began_with_nothing_grows_whenever_the_autoscaler_asks(hosts: int) -> None:
+    """KAI's gang has no such group until it is made anew."""
+    world = World(node("n1", cpu=8))
+    cpus = group("cpus", 1, least=1, most=9)
+    none = group("gpus", 0, least=0, most=9, hosts=hosts)
+    world.create(ray_cluster("a", cpus, none, enableInTreeAutoscaling=True))
+    for replicas in (0, 2, 0, 1):
+        world.edit("a", workerGroupSpecs=[cpus, {**none, "replicas": replicas}])
+        world.settle(seconds=5)
+        assert world.bound("a").total() == 2 + replicas * hosts
+        counts = {each["name"]: each["count"] for each in world.gang("a")["spec"]["podSets"]}
+        assert counts["gpus"] == replicas * hosts
     assert world.status("a")["reason"] == "Running"
 
 

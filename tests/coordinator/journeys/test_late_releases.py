@@ -12,6 +12,7 @@ from kube.api.errors import Forbidden
 from tests.coordinator.api import Json, Key, Outcome
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster, template
 from tests.coordinator.deeds import apart, decided, in_zones
+from tests.coordinator.journeys.test_nodes import cordon
 from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.world import Replica, World, key, name_of
 
@@ -156,17 +157,13 @@ def test_half_a_replica_keeps_the_slot_that_a_release_is_on_its_way_to(
     assert asked_for(leader, "b") == []
 
 
-def cordon(world: World, obj: Json, *, to: bool) -> None:
-    world.api.change(obj, lambda obj: obj["spec"].update(unschedulable=to))
-
-
 @pytest.mark.parametrize("outcome", [None, Outcome.HELD])
 def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_to_it(
     outcome: Outcome | None,
 ) -> None:
     """It is cordoned and uncordoned, and the release arrives after that."""
     world = World(node("n1", cpu=1), node("n2", cpu=1))
-    world.create(ray_cluster("b", head=template(nodeSelector={"open": "to-b"})))
+    world.create(ray_cluster("b", head=template(nodeSelector={"open": "to-b"}, priority=10)))
     world.settle(seconds=1)
     world.create(gang_of("a", 1))
     decided(world)
@@ -177,10 +174,11 @@ def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_t
     (worker,) = releases(leader)
     if outcome is not None:
         leader.act(leader.todo.index(worker), outcome=outcome)
-    for cordoned in (True, False):
-        for each in world.api.all("nodes"):
-            cordon(world, each, to=cordoned)
-            world.api.change(each, lambda obj: obj["metadata"]["labels"].update(open="to-b"))
+    for each in world.api.all("nodes"):
+        world.api.change(each, lambda obj: obj["metadata"]["labels"].update(open="to-b"))
+    for off in (False, True):
+        cordon(world, "n1", off=off)
+        cordon(world, "n2", off=off)
         for _ in range(2):
             go_on(leader)
             leader.state.agenda.dirty.add(key("a"))
@@ -203,8 +201,7 @@ def test_a_release_in_doubt_is_called_back_from_a_node_that_refuses_and_not_sent
     go_on(leader)
     (worker,) = releases(leader)
     leader.act(leader.todo.index(worker), outcome=outcome)
-    refuses = world.api.get(Key("nodes", "", worker.node))
-    cordon(world, refuses, to=True)
+    cordon(world, worker.node)
     world.create(node("n3", cpu=1))
     world.settle(seconds=20)
     name = worker.pod.metadata.name

@@ -17,12 +17,21 @@ from kube.objects import names
 from scheduling.model.gang import PendingGang
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.app_wrappers import app_wrapper, job
-from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
+from tests.coordinator.builders import (
+    TEAM,
+    Json,
+    foreign_pod,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.deeds import slots
 from tests.coordinator.gang.test_kept_slots import INVALID, QUOTA, failure, kept, lose_workers
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
 from tests.coordinator.ray_jobs import ray_job
-from tests.coordinator.world import World, key, name_of
+from tests.coordinator.world import World, is_gated, key, name_of
 
 PATIENCE = Patience()
 REQUEUE: dict[str, Any] = {"whenBroken": "Requeue"}
@@ -40,6 +49,12 @@ def begun(*nodes: Json, **rules: Any) -> World:
 def said(world: World, name: str = "a") -> tuple[str, str]:
     status = world.status(name)
     return status["phase"], status["reason"]
+
+
+def autoscaled(name: str, least: int, **more: Any) -> Json:
+    """A Ray cluster that begins with its least workers, and that Ray's autoscaler may grow."""
+    workers = group("workers", least, least=least, most=20)
+    return ray_cluster(name, workers, enableInTreeAutoscaling=True, **more)
 
 
 def events(world: World, reason: str) -> list[EmitEvent]:
@@ -139,6 +154,121 @@ def test_a_replica_of_which_one_host_hangs_is_made_again_elsewhere(out_of_reach:
     assert nodes == ({other["spec"]["nodeName"], spare} if out_of_reach else {None})
 
 
+@pytest.mark.parametrize("new_leader", [False, True])
+def test_a_lost_worker_that_the_autoscaler_had_added_comes_back_to_its_slot(
+    new_leader: bool,
+) -> None:
+    """What a cluster has grown by is no second gang, of which a pod could be left (Kueue 9986)."""
+    world = World(node("n1", cpu=5))
+    world.create(autoscaled("a", least=1))
+    world.settle(seconds=10)
+    world.scale("a", 4)
+    world.settle(seconds=10)
+    world.create(gang_of("filler", 0))
+    world.settle(seconds=10)
+    with world.kuberay_refuses(failure(QUOTA)):
+        lose_workers(world, 1)
+        world.settle(seconds=30)
+        if new_leader:
+            world.leader.restart()
+            world.elect(0)
+    world.settle(seconds=1)
+    assert (world.bound("a").total(), world.bound("filler")) == (5, {})
+
+
+@pytest.mark.parametrize("with_node", [False, True])
+@pytest.mark.parametrize("held", [False, True])
+def test_one_of_three_replacements_starts_without_the_others(with_node: bool, held: bool) -> None:
+    """KubeRay could not make them yet, or gates of others hold them (scheduler-plugins 358)."""
+    world = World(node("n1", cpu=1, labels=HEADS), node("n2", cpu=3))
+    world.create(gang_of("a", 3, head=template(cpu=1, nodeSelector=HEADS)))
+    world.settle(seconds=60)
+    lose_workers(world, 3)
+    if with_node:
+        world.delete("nodes", "n2")
+        world.create(node("n3", cpu=3))
+    world.leader.hear_all()
+    world.kuberay()
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+    for late in [pod for pod in world.pods("a") if is_gated(pod)][1:]:
+        if held:
+            world.api.change(late, lambda pod: pod["spec"]["schedulingGates"].append(OTHER))
+        else:
+            world.api.remove(key_of(late))
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 2
+    del world.kuberay
+    for pod in world.pods("a"):
+        world.api.change(pod, without_other_gate)
+    world.settle(seconds=5)
+    assert world.bound("a").total() == 4
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_of_several_lost_replicas_as_many_start_as_fit(hosts: int) -> None:
+    """Else others take what comes free bit by bit, and the gang stays short (Volcano 5805)."""
+    world = World(node("n1", cpu=1, labels=HEADS), node("n2", cpu=3 * hosts))
+    head = template(cpu=1, nodeSelector=HEADS)
+    world.create(ray_cluster("a", group("workers", 3, hosts=hosts), head=head))
+    world.settle(seconds=60)
+    world.delete("nodes", "n2")
+    world.create(node("n3", cpu=3 * hosts))
+    world.create(foreign_pod("x", "n3", cpu=2 * hosts), foreign_pod("y", "n3", cpu=hosts))
+    world.create(gang_of("filler", 0))
+    world.settle(seconds=10)
+    world.api.remove(Key("pods", "others", "x"))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 1, "n3": 2 * hosts}
+    world.api.remove(Key("pods", "others", "y"))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 1, "n3": 3 * hosts}
+    assert (said(world), world.bound("filler")) == (("Running", "Running"), {})
+
+
+HEADS = {"pool": "heads"}
+OTHER = {"name": "example.com/quota"}
+
+
+def without_other_gate(pod: Json) -> None:
+    gates = pod["spec"].get("schedulingGates", [])
+    pod["spec"]["schedulingGates"] = [each for each in gates if each != OTHER]
+
+
+def test_workers_without_their_head_wait_for_it() -> None:
+    """They would hold their room and wait for its port."""
+    world = World(node("n1", cpu=2, labels=HEADS), node("n2", cpu=2))
+    world.create(gang_of("a", 3, head=template(cpu=1, nodeSelector=HEADS)))
+    world.settle(seconds=60)
+    world.delete("nodes", "n1")
+    world.create(node("n3", cpu=2, labels=HEADS))
+    world.collect_garbage()
+    world.leader.hear_all()
+    world.kuberay()
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+    (head,) = (pod for pod in world.pods("a") if "headgroup" in name_of(pod))
+    world.api.remove(key_of(head))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.gated("a")) == ({"n2": 2}, 1)
+    del world.kuberay
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n2": 2, "n3": 2}
+
+
+def test_a_gang_that_loses_two_nodes_at_once_is_whole_again_on_two_others() -> None:
+    """Kueue replaces one, and stops the gang where two fail; here none of the others notices."""
+    world = World(*(node(f"n{at}", cpu=2) for at in range(5)))
+    world.create(gang_of("a", 5))
+    world.settle(seconds=60)
+    (head,) = (pod["spec"]["nodeName"] for pod in world.pods("a") if "headgroup" in name_of(pod))
+    lost = world.bound("a").keys() - {head}
+    stay = {name_of(pod) for pod in world.pods("a") if pod["spec"]["nodeName"] == head}
+    for name in lost:
+        world.delete("nodes", name)
+    world.settle(seconds=1)
+    assert (len(lost), world.bound("a").total()) == (2, 6)
+    assert stay <= {name_of(pod) for pod in world.pods("a")}
+
+
 def test_the_room_of_a_broken_gang_is_not_given_to_a_filler_meanwhile() -> None:
     """A node that comes back is its own, though others wait for just that (Volcano 5805)."""
     world = begun()
@@ -149,6 +279,62 @@ def test_the_room_of_a_broken_gang_is_not_given_to_a_filler_meanwhile() -> None:
     world.create(node(gone, cpu=2))
     world.settle(seconds=5)
     assert (world.bound("a").total(), world.bound("filler")) == (4, {})
+
+
+@pytest.mark.parametrize(
+    ("other", "away", "grows_to"),
+    [("team", 30, 3), ("team", PATIENCE.slot + 60, 3), ("idle", 30, 3), ("team", 30, 9)],
+)
+def test_a_node_that_comes_back_goes_to_the_broken_gang_before_an_older_filler(
+    other: str, away: float, grows_to: int
+) -> None:
+    """Of the same priority, or of a queue that uses less of its quota (Volcano 5805).
+
+    That the broken gang grows too does not put it behind; only its growth comes after others.
+    """
+    world = World(queue("team", cpu=8), queue("idle", cpu=80), node("n1", cpu=2), node("n2", cpu=2))
+    head = template(cpu=1, schedulingGates=[OTHER])
+    world.create(gang_in(other, "filler", 1, head=head))
+    world.settle(seconds=5)
+    world.create(gang_in("team", "a", 3))
+    world.settle(seconds=60)
+    for pod in world.pods("filler"):
+        world.api.change(pod, without_other_gate)
+    world.scale("a", grows_to)
+    gone = without_a_node(world)
+    world.settle(seconds=away)
+    assert world.bound("a").total() == 2
+    world.create(node(gone, cpu=2))
+    world.settle(seconds=5)
+    assert (world.bound("a").total(), world.bound("filler")) == (4, {})
+
+
+def test_a_gang_of_which_nothing_is_left_starts_whole_or_not_at_all() -> None:
+    """It ran once; half of it that KubeRay could make again is no running gang."""
+    world = begun()
+    with world.kuberay_refuses(failure(QUOTA)):
+        for pod in world.pods("a"):
+            world.api.remove(key_of(pod))
+        world.settle(seconds=PATIENCE.slot + 60)
+    world.kuberay()
+    world.kuberay = lambda: None  # type: ignore[method-assign]
+    for late in [pod for pod in world.pods("a") if "workers" in name_of(pod)][1:]:
+        world.api.remove(key_of(late))
+    world.settle(seconds=30)
+    assert (world.bound("a"), world.gated("a")) == ({}, 2)
+
+
+def test_no_worker_starts_where_there_is_no_room_for_the_head_that_was_lost_with_it() -> None:
+    world = World(node("n1", cpu=2, labels=HEADS), node("n2", cpu=2))
+    world.create(gang_of("a", 3, head=template(cpu=1, nodeSelector=HEADS)))
+    world.settle(seconds=60)
+    world.delete("nodes", "n1")
+    world.create(node("n3", cpu=1))
+    world.settle(seconds=30)
+    assert (world.bound("a"), world.gated("a")) == ({"n2": 2}, 2)
+    world.create(node("n4", cpu=1, labels=HEADS))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n2": 2, "n3": 1, "n4": 1}
 
 
 # ---- lost for good

@@ -25,7 +25,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from scheduling.model.amounts import Requests
 from scheduling.model.preemption import GangPart
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import (
     OPTED_IN,
     TEAM,
@@ -38,6 +38,7 @@ from tests.coordinator.builders import (
     template,
 )
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
+from tests.coordinator.ray_jobs import owned_by, ray_service
 from tests.coordinator.stopping import (
     act_until,
     choose,
@@ -1128,6 +1129,40 @@ def test_a_cycle_chooses_surplus_first_then_whole_gangs_and_the_room_is_kept() -
     assert world.gated() == 0
 
 
+def test_a_rayservice_gives_its_surplus_and_serves_on_with_its_head_and_minimum() -> None:
+    world = World(node("n1", cpu=4), queue("team", preemption=LOWER))
+    world.create(ray_service("serve"))
+    service = world.api.get(Key("rayservices", TEAM, "serve"))
+    least = {names.MIN_REPLICAS: "workers=1"}
+    cluster = gang_of("v", 3, labels=IN_TEAM, annotations=least)
+    world.create(owned_by(service, cluster))
+    named = {"activeServiceStatus": {"rayClusterName": "v"}}
+    world.api.change(service, lambda obj: obj["status"].update(named))
+    world.settle(seconds=10)
+    head = head_of(world, "v")
+    world.create(urgent("p", 1, labels=IN_TEAM))
+    world.settle(seconds=30)
+    assert (world.bound("p").total(), world.bound("v").total()) == (2, 2)
+    assert (head_of(world, "v"), world.status("v")["phase"]) == (head, "Running")
+
+
+def test_a_gang_that_had_grown_comes_back_with_its_minimum() -> None:
+    """What the autoscaler had added is no condition of its next start."""
+    world = World(node("n1", cpu=5), queue("team", preemption=LOWER))
+    workers = group("workers", 1, least=1, most=9)
+    world.create(ray_cluster("v", workers, labels=IN_TEAM, enableInTreeAutoscaling=True))
+    world.settle(seconds=10)
+    world.scale("v", 4)
+    world.settle(seconds=10)
+    assert world.bound("v").total() == 5
+    world.create(urgent("p", 4, labels=IN_TEAM))
+    world.settle(seconds=60)
+    assert (world.bound("p").total(), world.bound("v").total()) == (5, 0)
+    world.create(node("n2", cpu=2))
+    world.settle(seconds=60)
+    assert (world.bound("v"), world.status("v")["phase"]) == ({"n2": 2}, "Running")
+
+
 def test_a_cycle_chooses_others_where_a_budget_forbids() -> None:
     world = World(node("n1", cpu=8), queue("team", preemption=LOWER))
     world.create(gang_of("v", 3, labels=IN_TEAM), gang_of("w", 3, labels=IN_TEAM))
@@ -1283,6 +1318,34 @@ def test_surplus_ends_for_a_gang_that_runs_and_lost_a_part_of_its_minimum() -> N
     assert world.bound("p") == {"n1": 2}
     assert world.bound("v") == {"n1": 3}
     assert ending(world, "v") == []
+
+
+def test_a_gang_that_lost_two_workers_waits_for_both_that_end_for_it() -> None:
+    """A part of them placed early would end what is held for the rest."""
+    here = {"zone": "a"}
+    world = World(
+        node("n1", cpu=6, labels=here), node("n2", cpu=2), queue("team", preemption=LOWER)
+    )
+    low = group("workers", 4, nodeSelector=here)
+    least = {names.MIN_REPLICAS: "workers=1"}
+    head = template(nodeSelector=here)
+    world.create(ray_cluster("v", low, head=head, labels=IN_TEAM, annotations=least))
+    workers, head = group("workers", 2, priority=10), template(priority=10, nodeSelector=here)
+    world.create(ray_cluster("p", workers, head=head, labels=IN_TEAM))
+    world.settle(seconds=10)
+    assert world.bound("p") == {"n1": 1, "n2": 2}
+    remove = world.api.remove
+    stay(world, "v-")
+    world.delete("nodes", "n2")
+    world.settle(seconds=5)
+    world.create(gang_of("filler", 0, labels=IN_TEAM))
+    leaving = [pod for pod in world.pods("v") if "deletionTimestamp" in pod["metadata"]]
+    assert len(leaving) == 2
+    for pod in leaving:
+        remove(key_of(pod))
+        world.settle(seconds=3)
+    assert (world.bound("p"), world.bound("filler")) == ({"n1": 3}, {})
+    assert len(evicted(world)) == 2
 
 
 def test_the_quota_of_a_hold_that_ends_is_there_for_others_in_the_same_cycle() -> None:

@@ -209,6 +209,14 @@ def test_a_gang_of_a_head_alone_runs() -> None:
     assert world.status("a")["ready"] == "1/1"
 
 
+def test_a_gang_of_thirty_groups_starts_whole() -> None:
+    """Kueue takes 17."""
+    world = World(node("n1", cpu=31))
+    world.create(ray_cluster("a", *(group(f"group-{at}", 1) for at in range(30))))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.status("a")["ready"]) == ({"n1": 31}, "31/31")
+
+
 def test_pods_of_two_shapes_in_one_group_each_get_their_own_slot() -> None:
     """Something changed one of the pods on its way in."""
     world = World(node("n1", cpu=3), node("n2", cpu=4))

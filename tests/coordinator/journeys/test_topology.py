@@ -106,6 +106,20 @@ def test_surplus_and_lost_members_stay_in_the_zone() -> None:
     assert values_of(world, "one") == {"a": 3}
 
 
+def test_workers_that_lost_their_zone_wait_for_one_that_holds_all_of_them() -> None:
+    """As many as fit would choose a zone for the others, in which these never fit."""
+    world = World(node("head", cpu=1), *zoned("a", 4), *zoned("b", 2))
+    world.create(gang("one", 2, topology_required=ZONE))
+    world.settle(seconds=60)
+    assert values_of(world, "one") == {"a": 2}
+    world.delete("nodes", "a-0")
+    world.settle(seconds=30)
+    assert values_of(world, "one") == {}
+    world.create(*zoned("c", 4))
+    world.settle(seconds=5)
+    assert values_of(world, "one") == {"c": 2}
+
+
 def test_surplus_replicas_above_the_minimum_stay_in_the_zone() -> None:
     world = World(*zoned("a", 6), *zoned("b", 8, 8))
     world.create(foreign_pod("big", "b-0", cpu=8), foreign_pod("huge", "b-1", cpu=7))

@@ -1,10 +1,12 @@
 """The order of gangs across queues: worked examples, and the rule asked of all gangs each time."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,11 +28,20 @@ def asks(name: str, gpus: int, queue: str, *, priority: int = 0, created: float 
     return replace(asked, queue=queue)
 
 
+def repairs(name: str, gpus: int, queue: str, **more: Any) -> PendingGang:
+    """A gang that runs and has lost so many pods of its minimum."""
+    return replace(asks(name, gpus, queue, **more), is_repair=True)
+
+
 class Cycle:
     """Hands out gangs, and admits all but those that are named in `blocked`."""
 
     def __init__(
-        self, queues: list[Queue], gangs: list[PendingGang], held: Mapping[str, int] | None = None
+        self,
+        queues: list[Queue],
+        gangs: list[PendingGang],
+        held: Mapping[str, int] | None = None,
+        overdue: Collection[GangKey] = (),
     ) -> None:
         self.tree = QuotaTree(queues)
         self.waiting = waiting = WaitingGangs(self.tree)
@@ -38,7 +49,7 @@ class Cycle:
             waiting.put(each)
         holds = held or {}
         rows = [self.tree.requests({GPU: holds.get(name, 0)}) for name in self.tree.names]
-        self.order = QueueOrder(waiting, np.array(rows, dtype=np.int64), CLUSTER)
+        self.order = QueueOrder(waiting, np.array(rows, dtype=np.int64), CLUSTER, overdue)
         self.gpus = {each.key.name: sum(g.count for g in each.minimum) for each in gangs}
 
     def run(self, *blocked: str) -> list[str]:
@@ -183,6 +194,47 @@ def test_large_shares_of_the_cluster_are_told_apart() -> None:
     assert [each.key.name for each in order] == ["b", "a"]
 
 
+@pytest.mark.parametrize("ordering", Ordering)
+def test_a_repair_comes_before_older_gangs_of_its_priority(ordering: Ordering) -> None:
+    """Volcano 5805: what came free went to another one, and a gang stayed broken."""
+    waiting = [asks("older", 1, "a"), repairs("broken", 1, "a", created=1)]
+    queue = replace(team("a", 8), ordering=ordering)
+    assert Cycle([queue], waiting).run() == ["broken", "older"]
+
+
+def test_a_repair_comes_after_gangs_of_higher_priority() -> None:
+    waiting = [repairs("broken", 1, "a"), asks("urgent", 1, "a", priority=1, created=1)]
+    assert Cycle([team("a", 8)], waiting).run() == ["urgent", "broken"]
+
+
+def test_a_repair_within_its_quota_comes_before_gangs_of_other_queues() -> None:
+    waiting = [asks("b", 1, "b"), repairs("broken", 1, "a", created=1)]
+    assert Cycle([team("a", 8), team("b", 8)], waiting, {"a": 7}).run() == ["broken", "b"]
+    overdue = [waiting[0].key]
+    cycle = Cycle([team("a", 8), team("b", 8)], waiting, {"a": 7}, overdue)
+    assert cycle.run() == ["broken", "b"]
+
+
+def test_a_repair_that_borrows_comes_after_gangs_within_their_quota() -> None:
+    queues = [Queue("all"), Queue("a", "all", {GPU: 2}), Queue("b", "all", {GPU: 8})]
+    waiting = [repairs("broken", 1, "a"), asks("within", 1, "b", created=5)]
+    assert Cycle(queues, waiting, {"a": 2}).run() == ["within", "broken"]
+
+
+def test_a_repair_passes_a_blocked_gang_before_shorter_ones() -> None:
+    queue = team("a", 8, WhenBlocked.BACKFILL)
+    first = asks("head", 1, "a", priority=1)
+    short = replace(asks("short", 1, "a", created=1), duration=1.0)
+    broken = replace(repairs("broken", 1, "a", created=2), duration=9.0)
+    assert Cycle([queue], [first, short, broken]).run("head") == ["head", "broken", "short"]
+
+
+def test_surplus_beside_a_repair_brings_no_gang_forward() -> None:
+    broken = repairs("broken", 1, "a", created=1)
+    more = replace(broken, surplus=(broken.minimum,))
+    assert Cycle([team("a", 8)], [asks("older", 1, "a"), more]).run() == ["older", "broken"]
+
+
 # ---- the rule, asked of all gangs each time one is to be chosen
 
 
@@ -200,13 +252,17 @@ def plainly(queues: list[Queue], gangs: list[PendingGang], blocked: set[str]) ->
         for queue in tree.queues:
             own = sorted(
                 (each for each in left if each.queue == queue.name),
-                key=lambda g: (0 if queue.ordering is Ordering.FIFO else -g.priority, g.created),
+                key=lambda g: (
+                    0 if queue.ordering is Ordering.FIFO else -g.priority,
+                    not g.is_repair,
+                    g.created,
+                ),
             )
-            at = tree.index[queue.name]
+            at, is_stopped = tree.index[queue.name], queue.name in stopped
             for each in own:
                 demand = tree.requests({GPU: sum(g.count for g in each.minimum)})
-                if queue.name in stopped:
-                    break
+                if is_stopped and not each.is_repair:
+                    continue
                 if (demand <= available[at]).all():
                     borrows = not tree.limited[at].any() or bool(
                         ((used[at] + demand > tree.subtree[at]) & tree.limited[at]).any()
@@ -216,13 +272,14 @@ def plainly(queues: list[Queue], gangs: list[PendingGang], blocked: set[str]) ->
                         if borrows
                         else int(shares[at])
                     )
-                    heads.append((borrows, part, -each.priority, each.created, each.key.name, each))
+                    later = borrows, not each.is_repair, part, -each.priority
+                    heads.append((*later, each.created, each.key.name, each))
                     break
                 if queue.when_blocked is WhenBlocked.STRICT and (demand <= tree.most[at]).all():
-                    break
+                    is_stopped = True
         if not heads:
             return done
-        chosen = min(heads, key=lambda head: head[:5])[5]
+        chosen = min(heads, key=lambda head: head[:-1])[-1]
         left.remove(chosen)
         done.append(chosen.key.name)
         if chosen.key.name not in blocked:
@@ -248,12 +305,15 @@ def worlds(draw: st.DrawFn) -> tuple[list[Queue], list[PendingGang], set[str]]:
         for name in names
     ]
     gangs = [
-        asks(
-            f"g{at}",
-            draw(st.integers(1, 6)),
-            draw(st.sampled_from([*names, "all"])),
-            priority=draw(st.integers(0, 2)),
-            created=at,
+        replace(
+            asks(
+                f"g{at}",
+                draw(st.integers(1, 6)),
+                draw(st.sampled_from([*names, "all"])),
+                priority=draw(st.integers(0, 2)),
+                created=at,
+            ),
+            is_repair=draw(st.booleans()),
         )
         for at in range(draw(st.integers(1, 9)))
     ]
