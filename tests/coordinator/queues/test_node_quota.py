@@ -28,7 +28,7 @@ def quota(registry: QueueRegistry) -> NodeQuota:
 
 def gang(name: str, gpus: int, created: float = 0.0, *, is_repair: bool = False) -> PendingGang:
     shape = SimpleNamespace(requests=((GPU, gpus),))
-    groups = (cast(Group, SimpleNamespace(shape=shape, count=1)),)
+    groups = (cast(Group, SimpleNamespace(pod_set="workers", shape=shape, count=1)),)
     key = GangKey("team", name)
     return PendingGang(key, 0, created, groups, queue="a", is_repair=is_repair)
 
