@@ -14,6 +14,9 @@ _MIB = 1 << 20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
+_SHORTEST = 2.0
+"""Minutes over which a growth says anything: within one a leader may take in all gangs."""
+
 
 @dataclass
 class Life:
@@ -22,15 +25,25 @@ class Life:
     samples: list[tuple[float, int]] = field(default_factory=list)
     """Seconds and resident bytes."""
 
+    @property
+    def minutes(self) -> float:
+        """How long it has lasted."""
+        return (self.samples[-1][0] - self.samples[0][0]) / 60
+
     def grown(self, warm: float) -> float:
-        """Bytes a minute after a warm-up, by the mean of the first and the last third after it."""
+        """Bytes a minute after a warm-up, by the mean of the first and the last third after it.
+
+        None of a life that was too short to tell a leak from work.
+        """
         late = [each for each in self.samples if each[0] - self.samples[0][0] >= warm]
         third = len(late) // 3
         if not third:
             return 0.0
         first, last = late[:third], late[-third:]
         minutes = (_mean(t for t, _ in last) - _mean(t for t, _ in first)) / 60
-        return (_mean(b for _, b in last) - _mean(b for _, b in first)) / max(minutes, 1e-9)
+        if minutes < _SHORTEST:
+            return 0.0
+        return (_mean(b for _, b in last) - _mean(b for _, b in first)) / minutes
 
 
 class Usage:
@@ -59,7 +72,7 @@ class Usage:
     def leaks(self, warm: float, most: float) -> list[str]:
         """Programs of which a life grew by more than `most` MiB a minute after its warm-up."""
         return [
-            f"{name} grew by {life.grown(warm) / _MIB:.1f} MiB a minute"
+            f"{name} grew by {life.grown(warm) / _MIB:.1f} MiB a minute ({life.minutes:.0f} minutes)"
             for name, lives in sorted(self.lives.items())
             for life in lives.values()
             if life.grown(warm) > most * _MIB
