@@ -72,7 +72,7 @@ class Usage:
     def leaks(self, warm: float, most: float) -> list[str]:
         """Programs of which a life grew by more than `most` MiB a minute after its warm-up."""
         return [
-            f"{name} grew by {life.grown(warm) / _MIB:.1f} MiB a minute ({life.minutes:.0f} minutes)"
+            f"{name} grew by {life.grown(warm) / _MIB:.1f} MiB a minute, {life.minutes:.0f} in all"
             for name, lives in sorted(self.lives.items())
             for life in lives.values()
             if life.grown(warm) > most * _MIB
