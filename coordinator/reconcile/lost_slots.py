@@ -18,21 +18,29 @@ from scheduling.model.placement import Placement
 
 def drop_lost_slots(look: Look) -> Done:
     """Drop vacant slots on nodes that are gone or refuse, and those of waves that went by."""
-    view, pods, placement = look.view, look.pods, look.view.reservation.placement
-    if placement is None:
+    placement = look.view.reservation.placement
+    left = _still_of_use(look, placement) if placement is not None else None
+    if left is None or left == placement:
         return NOTHING_DONE
+    look.view.reservation.placement = trimmed(look, left)
+    return SURVEY_AGAIN
+
+
+def _still_of_use(look: Look, placement: Placement) -> Placement:
+    """What is left of a placement; a loss is looked at again while releases keep its slots."""
+    view, pods, columns = look.view, look.pods, look.scene.cache.columns()
     avoided = look.scene.refusals.nodes(view.key.namespace)
-    lost = repair.lost_nodes(view, pods, look.scene.cache.columns(), avoided)
+    lost = repair.lost_nodes(view, pods, columns, avoided)
     view.repairs.lost_room |= bool(lost)
     left = without_nodes(placement, pods, lost) if lost else placement
-    left = repair.without_hanging(left, pods, look.scene.cache.columns())
+    left = repair.without_hanging(left, pods, columns)
+    settled = view.repairs.settled
     left = repair.without_overtaken(view, left, pods)
     left = repair.without_stalled(view, left, pods)
-    left = _with_releases(look, placement, left)
-    if left is placement or left == placement:
-        return NOTHING_DONE
-    view.reservation.placement = trimmed(look, left)
-    return SURVEY_AGAIN
+    kept = _with_releases(look, placement, left)
+    if kept is not left:
+        view.repairs.settled = settled
+    return kept
 
 
 def _with_releases(look: Look, before: Placement, left: Placement) -> Placement:
