@@ -24,7 +24,7 @@ BIN := $(VENV)/bin
 # the order of tests/conftest.py: the longest first, so that no worker is left alone. Bytecode is
 # written whatever the environment says: it holds the rewritten asserts, which take 7 s of CPU to
 # make in each process.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile \
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=4 --dist=loadfile \
           --no-loadscope-reorder --durations=10
 READY := $(VENV)/ready
 PIP_INSTALL := -m pip install --quiet --no-input --disable-pip-version-check
