@@ -20,7 +20,7 @@ BASE_IMAGE ?= python:3.13-slim
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Three files of tests at a time on two cores: those on a control plane mostly wait. They begin in
+# Four files of tests at a time on two cores: those on a control plane mostly wait. They begin in
 # the order of tests/conftest.py: the longest first, so that no worker is left alone. Bytecode is
 # written whatever the environment says: it holds the rewritten asserts, which take 7 s of CPU to
 # make in each process.
