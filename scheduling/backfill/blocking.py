@@ -74,6 +74,9 @@ class Blocking:
         self._first: dict[str, PendingGang] = {}
         self._kept: Reservations | None = None
         self._keeps_quota = False
+        self._quota_kinds: set[Hashable] = set()
+        gangs = map(queues.waiting.gang, queues.aged)
+        self._with_aged = {gang.queue for gang in gangs if gang is not None}
         self._started: list[RunningGang] = []
         self._delayed: dict[Hashable, Reservation] = {}
         self.passed: list[GangKey] = []
@@ -136,6 +139,7 @@ class Blocking:
         Those that start before the first reservation is made are kept for it.
         """
         self._keep_quota()
+        self._keep_lost_quota(gang.queue)
         if self._kept is None or _must_start(gang):
             self.let_start(gang, placement)
             return None
@@ -179,19 +183,25 @@ class Blocking:
         if self._keeps_quota:
             return
         self._keeps_quota = True
-        waiting, aged = self._queues.waiting, self._queues.aged
-        with_aged = {gang.queue for gang in map(waiting.gang, aged) if gang is not None}
         for queue in self._order.queues_over_quota():
-            if queue in with_aged or self._is_backfilling(queue):
+            if queue in self._with_aged or self._is_backfilling(queue):
                 self._keep_quota_of(self._order.over_quota(queue))
+
+    def _keep_lost_quota(self, queue: str) -> None:
+        """Keep it also for aged gangs of a queue that were within it when the cycle began.
+
+        What they would have borrowed others have taken since; those behind them take no more.
+        """
+        if queue in self._with_aged:
+            waiting, aged = self._order.waiting_for_quota([queue]), self._queues.aged
+            self._keep_quota_of([gang for gang in waiting if gang.key in aged])
 
     def _keep_quota_of(self, gangs: Sequence[PendingGang]) -> None:
         """Keep the quota that gangs of one queue wait for; of equal ones the first is enough."""
-        nowhere = np.zeros(len(self._nodes.names), dtype=np.bool_)
-        kept: set[Hashable] = set()
+        nowhere, kept = np.zeros(len(self._nodes.names), dtype=np.bool_), self._quota_kinds
         for at, gang in enumerate(gangs):
             is_aged = gang.key in self._queues.aged
-            kind = gang.minimum, is_aged, gang.key in self._queues.overdue
+            kind = gang.queue, gang.minimum, is_aged, gang.key in self._queues.overdue
             if kind not in kept and (is_aged or (at == 0 and self._backfills(gang))):
                 kept.add(kind)
                 self._keep(gang, self._quota_for(gang, nowhere))

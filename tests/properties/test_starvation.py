@@ -173,3 +173,22 @@ def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
     timeline.run(bound + large.runs)
     assert "large" in timeline.ended, timeline.says()
     event(f"waited {timeline.began['large'] // WAIT}")
+
+
+def test_a_gang_that_falls_short_of_quota_within_a_cycle_is_passed_no_longer_either() -> None:
+    """Gangs of its queue and of one that lends to it end together: the loan goes first."""
+    limits = {"all": None, "own": 2, "two": 3}
+    queues = [
+        replace(Queue(name, "" if name == "all" else "all", limit(n)), longest_wait=WAIT)
+        for name, n in limits.items()
+    ]
+    large = Job("large", "own", 3.0, 1.0, ((1, 0, 0), (2, 1, 0)), told=1.0)
+    small = [
+        Stream(Job(name, queue, 0.0, 2.0, ((1, 1, 0),), priority=priority, told=2.0), 0.7)
+        for name, queue, priority in (("s0", "own", -1), ("t0", "two", 0), ("t1", "two", 0))
+    ]
+    end = 3.0 + WAIT + (2 + len(small)) * LONGEST
+    jobs = [large, *(job for each in small for job in each.until(end))]
+    timeline = Timeline(queues, [Node(3, 8), Node(2, 8)], jobs)
+    timeline.run(end)
+    assert "large" in timeline.ended, timeline.says()
