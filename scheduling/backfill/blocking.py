@@ -75,6 +75,7 @@ class Blocking:
         self._kept: Reservations | None = None
         self._keeps_quota = False
         self._quota_kinds: set[Hashable] = set()
+        self._left: dict[str, bytes] = {}
         gangs = map(queues.waiting.gang, queues.aged)
         self._with_aged = {gang.queue for gang in gangs if gang is not None}
         self._started: list[RunningGang] = []
@@ -190,9 +191,12 @@ class Blocking:
     def _keep_lost_quota(self, queue: str) -> None:
         """Keep it also for aged gangs of a queue that were within it when the cycle began.
 
-        What they would have borrowed others have taken since; those behind them take no more.
+        What they would have borrowed others have taken since; those behind them take no more. They
+        are the same as long as the queue may take the same.
         """
-        if queue in self._with_aged:
+        left = self._order.available(queue).tobytes() if queue in self._with_aged else b""
+        if left and self._left.get(queue) != left:
+            self._left[queue] = left
             waiting, aged = self._order.waiting_for_quota([queue]), self._queues.aged
             self._keep_quota_of([gang for gang in waiting if gang.key in aged])
 
