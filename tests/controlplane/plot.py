@@ -143,7 +143,7 @@ class Plot:
         return found
 
     def delete_queue(self, name: str) -> None:
-        """Delete a GangQueue of the plot although it is in use; it goes when its gangs hold nothing."""
+        """Delete a GangQueue of the plot, used or not; it goes when its gangs hold nothing."""
         path = f"{QUEUES}/{self.queue(name)}"
         self._merge(path, ALLOWED)
         self._call("DELETE", path)

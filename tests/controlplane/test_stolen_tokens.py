@@ -1,4 +1,4 @@
-"""What the tokens of Muster's own accounts are refused, on the real API server: docs/security.md."""
+"""What stolen tokens of Muster's own accounts are refused, on the real API server."""
 
 from __future__ import annotations
 

@@ -10,16 +10,11 @@ GROUP = "/apis/admissionregistration.k8s.io/v1"
 SCHEMAS = "/openapi/v3" + GROUP
 CA_BUNDLE = "/webhooks/0/clientConfig/caBundle"
 
-WRITTEN_BY_THE_API_SERVER = frozenset(
-    ("/apiVersion", "/kind", "/metadata/managedFields")
-    + tuple(
-        f"/metadata/{each}"
-        for each in (
-            *("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp"),
-            *("generation", "name", "namespace", "resourceVersion", "selfLink", "uid"),
-        )
-    )
+_BOOKKEEPING = (
+    *("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation"),
+    *("managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid"),
 )
+WRITTEN_BY_THE_API_SERVER = {"/apiVersion", "/kind", *(f"/metadata/{e}" for e in _BOOKKEEPING)}
 """What no client changes, whatever it sends."""
 
 _SELECTOR: Mapping[str, object] = {
