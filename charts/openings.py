@@ -27,7 +27,7 @@ FIXED = frozenset(
 """Settings that go with the rest of the objects, and are none of the values."""
 
 CLOSING = ("ValidatingAdmissionPolicy", "muster-wrapper")
-"""What closes namespaces to the wrapper: those of the values beside the system's and the release's."""
+"""What closes namespaces to the wrapper, those of the values among them."""
 
 _SETTING = re.compile(r"MUSTER_([A-Z]+)_(\w+)")
 _IMAGES = {IMAGE: '{{ include "muster.image" . }}'}
