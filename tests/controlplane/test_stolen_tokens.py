@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -14,9 +15,9 @@ import yaml
 from kube.objects import names
 from testbed.api import Api
 from testbed.cluster import Cluster
-from testbed.muster import APP_WRAPPER, Muster
+from testbed.muster import APP_WRAPPER, ROOT, Muster
 from testbed.policies import POLICY_RESOURCES
-from testbed.waiting import wait_until
+from testbed.waiting import WAIT_SECONDS, wait_until
 from tests.controlplane.attacks import JSON_PATCH
 from tests.controlplane.plot import Plot, plotted
 from tests.controlplane.rayclusters import Json, pod
@@ -95,9 +96,10 @@ def configured(request: pytest.FixtureRequest, muster: Muster) -> Iterator[Confi
     api, found = muster.cluster.api, Configured(muster.cluster, request.param)
     home = api.get("/api/v1/namespaces/default")["metadata"]
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": home["name"], "uid": home["uid"]}
-    rule = {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"]}
+    rule = {"apiGroups": ["admissionregistration.k8s.io", ""]}
+    rule["resources"] = [f"{each.lower()}s" for each in (*CHANGES, "Secret")]
     api.create(found.collection, configuration(found.kind, _NAME, owner))
-    with granted(api, account("muster-certs"), [{**rule, "verbs": ["patch"]}]):
+    with granted(api, account("muster-certs"), [{**rule, "verbs": ["get", "patch"]}]):
         filled = [{"op": "add", "path": CA_BUNDLE, "value": _FILLED}]
         wait_until(lambda: found.patched(filled)[0] == http.HTTPStatus.OK, "the right to patch")
         yield found
@@ -144,6 +146,22 @@ def test_the_token_of_certs_fills_bundles(configured: Configured) -> None:
     for steps in (filled, other, emptied):
         assert configured.patched(steps) == (http.HTTPStatus.OK, "")
     assert BY_CERTS in configured.patched([*other, *change("/metadata/labels", {})])[1]
+
+
+@pytest.mark.parametrize("configured", ["MutatingWebhookConfiguration"], indirect=True)
+def test_certs_itself_fills_its_bundle_and_repairs_it(configured: Configured) -> None:
+    cluster, path = configured.cluster, f"{configured.collection}/{_NAME}"
+    options = ("--namespace", _HOME, "--secret", _NAME, "--configuration", _NAME)
+    own = cluster.service_account_kubeconfig(_HOME, "muster-certs")
+    command = [sys.executable, "-m", "certs", "bootstrap", *options, "--kubeconfig", str(own)]
+    with cluster.api.session() as session:
+        for number in range(2):
+            process = cluster.spawn(f"{_NAME}-{number}", command, {"PYTHONPATH": str(ROOT)})
+            assert process.wait(WAIT_SECONDS) == 0, process.log_tail()
+            assert cluster.api.get(path)["webhooks"][0]["clientConfig"]["caBundle"]
+            emptied = json.dumps([{"op": "remove", "path": CA_BUNDLE}]).encode()
+            session.call("PATCH", path, emptied, JSON_PATCH)
+        session.call("DELETE", f"/api/v1/namespaces/{_HOME}/secrets/{_NAME}")
 
 
 # ---- muster-wrapper

@@ -85,7 +85,7 @@ def configuration(kind: str, name: str, owner: Json) -> Json:
         "sideEffects": "None",
         "timeoutSeconds": 1,
     }
-    service = {"name": "none", "namespace": "none", "path": "/", "port": 443}
+    service = {"name": "muster-webhook", "namespace": "muster-system", "path": "/", "port": 443}
     called = {"service": service}, {"url": "https://none.example.com"}
     named = ("one.test.muster.dev", "two.test.muster.dev")
     meta = {"name": name, "labels": {"is": "set"}, "ownerReferences": [owner]}
