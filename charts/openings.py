@@ -26,6 +26,9 @@ FIXED = frozenset(
 )  # fmt: skip
 """Settings that go with the rest of the objects, and are none of the values."""
 
+CLOSING = ("ValidatingAdmissionPolicy", "muster-wrapper")
+"""What closes namespaces to the wrapper, those of the values among them."""
+
 _SETTING = re.compile(r"MUSTER_([A-Z]+)_(\w+)")
 _IMAGES = {IMAGE: '{{ include "muster.image" . }}'}
 _SCHEDULER = "{{ .Values.scheduler.image | quote }}"
@@ -35,6 +38,8 @@ def opened(found: Json) -> Json:
     """The object with templates where values count."""
     if found["kind"] == "CustomResourceDefinition":
         return _kept(found)
+    if (found["kind"], found["metadata"]["name"]) == CLOSING:
+        return _closing(found)
     if found["kind"] != "Deployment":
         return found
     spec = dict(found["spec"])
@@ -57,6 +62,16 @@ def _kept(found: Json) -> Json:
     else:
         metadata[_within("crds.keep", f"annotations:\n  {keep}")] = None
     return {**found, "metadata": metadata}
+
+
+def _closing(found: Json) -> Json:
+    """A policy with one list of namespaces, which the values make longer."""
+    matched = found["spec"]["matchConstraints"]
+    (selected,) = matched["namespaceSelector"]["matchExpressions"]
+    more = _within("appWrappers.closedNamespaces", "{{- toYaml . | nindent @ }}")
+    longer = {**selected, "values": [*selected["values"], more]}
+    constraints = {**matched, "namespaceSelector": {"matchExpressions": [longer]}}
+    return {**found, "spec": {**found["spec"], "matchConstraints": constraints}}
 
 
 def _pod(spec: Json) -> Json:

@@ -33,6 +33,7 @@ BY_SWITCH = {"coordinator": {"APP_WRAPPERS", "PROVISIONING"}, "extender": {"APP_
 _TEXT: Json = {"type": "string", "minLength": 1}
 _ANY_TEXT: Json = {"type": "string"}
 _ARRAY: Json = {"type": "array"}
+_NAMES: Json = {"type": "array", "items": _TEXT, "uniqueItems": True}
 _LABELS: Json = {"type": "object", "additionalProperties": {"type": "string"}}
 _GATING: Json = {"type": "string", "enum": ["Webhook", "MutatingAdmissionPolicy"]}
 _MAKERS: Json = {"type": "string", "enum": ["SelfSigned", "CertManager"]}
@@ -85,6 +86,8 @@ def _choices() -> Iterator[Value]:
     yield Value("scheduler.image", image, _TEXT, "its image, of your cluster's version")
     yield _off("appWrappers.enabled", "AppWrappers; their definitions are applied apart")
     yield _off("appWrappers.secrets", "Secrets may be wrapped, too: muster-wrapper can read all")
+    closed = "where muster-wrapper does nothing, beside kube-system and the release's namespace"
+    yield Value("appWrappers.closedNamespaces", [], _NAMES, closed)
     yield _off(
         "provisioning.enabled", "Cluster Autoscaler is asked for nodes where a queue says so"
     )

@@ -59,6 +59,9 @@ _WITH_PODS = (
     "/api/v1/namespaces/{}/pods",
 )
 
+ALLOWED = {"metadata": {"annotations": {"muster.dev/allow-deletion": "true"}}}
+"""What lets a GangQueue be deleted that is in use."""
+
 _QUEUE = {"apiVersion": names.API_VERSION, "kind": "GangQueue"}
 
 T = TypeVar("T")
@@ -140,8 +143,16 @@ class Plot:
         return found
 
     def delete_queue(self, name: str) -> None:
-        """Delete a GangQueue of the plot; it goes when its gangs hold nothing."""
-        self._call("DELETE", f"{QUEUES}/{self.queue(name)}")
+        """Delete a GangQueue of the plot, used or not; it goes when its gangs hold nothing."""
+        path = f"{QUEUES}/{self.queue(name)}"
+        self._merge(path, ALLOWED)
+        self._call("DELETE", path)
+
+    def allow_deletions(self) -> None:
+        """Let all GangQueues of the plot be deleted, whatever is in them."""
+        found = self.cluster.api.get(f"{QUEUES}?labelSelector={LABEL}%3D{self.name}")
+        for each in found.get("items", ()):
+            self._merge(f"{QUEUES}/{each['metadata']['name']}", ALLOWED)
 
     def wait_no_queue(self, name: str) -> None:
         """Wait until a GangQueue of the plot is gone."""
@@ -392,6 +403,7 @@ def plotted(cluster: Cluster, name: str) -> Iterator[Plot]:
     plot = Plot(cluster, name)
     cluster.create_namespace(plot.name)
     yield plot
+    plot.allow_deletions()
     with cluster.api.session() as session:
         # KubeRay makes pods anew for as long as their RayCluster is there, hundreds of them in a
         # namespace that takes none; and a pod whose node has gone is there for a minute.

@@ -71,6 +71,10 @@ ENDS: dict[str, int] = {
     "muster uninstall --keep-crds": WRONG_USE,
     # It is there, and is left as it is.
     "kubectl create -f manifests/app-wrapper/crds": 1,
+    # A dry run leaves the binding there that the command before it deletes.
+    "kubectl delete gangqueues --all": 1,
+    # It is there: the dry run before it took nothing away.
+    "kubectl create -f queue.yaml": 1,
     # No certificate: nothing runs in the pods that kwok plays.
     "muster doctor": NO,
     # What it shows differs: here the API server calls the webhook on loopback.

@@ -1,9 +1,13 @@
 """Two teams share nodes by queues with quota: borrowing, waiting, and what kubectl shows."""
 
+import json
 import re
+from pathlib import Path
 
 from kube.objects import names
-from tests.controlplane.plot import Plot, condition
+from testbed.errors import TestbedError
+from testbed.waiting import wait_until
+from tests.controlplane.plot import QUEUES, Plot, condition
 from tests.controlplane.rayclusters import Json, gang, group
 
 
@@ -57,3 +61,66 @@ def test_teams_borrow_wait_for_quota_and_see_it(plot: Plot) -> None:
     plot.wait_no_queue("red")
     plot.wait_running("waits", 4)
     wait_printed(plot, "blue", USAGE="cpu 4/4", PENDING="0", ADMITTED="1")
+
+
+def deletion(plot: Plot, *queues: str) -> str:
+    """What kubectl says to a deletion; empty where it is taken."""
+    return said_by_kubectl(plot, "gangqueue", *map(plot.queue, queues))
+
+
+def said_by_kubectl(plot: Plot, *arguments: str) -> str:
+    try:
+        plot.cluster.kubectl("delete", "--wait=false", *arguments)
+    except TestbedError as error:
+        return str(error)
+    return ""
+
+
+def take_back(plot: Plot, queue: str, folder: Path) -> None:
+    """As docs/operating.md has it."""
+    kept, name = folder / "queue.yaml", plot.queue(queue)
+    kept.write_text(plot.cluster.kubectl("get", "gangqueue", name, "-o", "yaml"))
+    let_go = '{"metadata": {"finalizers": null}}'
+    plot.cluster.kubectl("patch", "gangqueue", name, "--type=merge", "-p", let_go)
+    plot.cluster.kubectl("create", "-f", str(kept))
+
+
+def test_a_queue_in_use_is_not_deleted_by_a_slip(plot: Plot, tmp_path: Path) -> None:
+    plot.add_node(4)
+    plot.add_queue("top")
+    plot.add_queue("leaf", parent=plot.queue("top"), quota={"cpu": 2})
+    top, leaf = plot.queue("top"), plot.queue("leaf")
+    below = f"GangQueue {top} may not be deleted: it is the parent of GangQueue {leaf};"
+    wait_until(lambda: below in deletion(plot, "top"), "the policy to know the queues")
+    plot.create(in_queue(plot, "leaf", "runs", 1))
+    plot.create(in_queue(plot, "leaf", "waits", 1))
+    wait_printed(plot, "leaf", ADMITTED="1", PENDING="1")
+    said = deletion(plot, "leaf")
+    assert "may not be deleted: gangs that hold its quota: 1, gangs that wait in it: 1;" in said
+    anyway = "muster.dev/allow-deletion=true"
+    assert f"kubectl annotate gangqueue {leaf} {anyway}" in said
+    plot.cluster.kubectl("annotate", "gangqueue", leaf, anyway)
+    assert deletion(plot, "leaf") == ""
+    wait_printed(plot, "leaf", ACTIVE="False", ADMITTED="1")
+    take_back(plot, "leaf", tmp_path)
+    wait_printed(plot, "leaf", USAGE="cpu 2/2", ACTIVE="True", ADMITTED="1", PENDING="1")
+    assert deletion(plot, "leaf") == ""
+    # What ends counts no more, nor is its deletion refused that is under way.
+    assert deletion(plot, "leaf") == ""
+    wait_until(lambda: deletion(plot, "top") == "", "the queue without others below it to go")
+    plot.wait_no_queue("top")
+
+
+def test_a_whole_tree_goes_by_a_second_call(plot: Plot, tmp_path: Path) -> None:
+    """The first one stops at the parent, and takes those below it."""
+    plot.add_queue("top")
+    plot.add_queue("leaf", parent=plot.queue("top"))
+    wait_until(lambda: "is the parent of" in deletion(plot, "top"), "the policy to know the queues")
+    tree = tmp_path / "tree.yaml"
+    names_ = [plot.queue("top"), plot.queue("leaf")]
+    found = [plot.cluster.api.get(f"{QUEUES}/{each}") for each in names_]
+    tree.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": found}))
+    assert "run it again" in said_by_kubectl(plot, "-f", str(tree))
+    plot.wait_no_queue("leaf")
+    wait_until(lambda: deletion(plot, "top") == "", "the queue without others below it to go")
+    plot.wait_no_queue("top")

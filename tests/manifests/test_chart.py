@@ -156,6 +156,16 @@ def test_the_namespace_is_the_releases(tmp_path: Path) -> None:
     assert [each["namespace"] for each in accounts] == ["team-gangs"]
 
 
+def test_more_namespaces_are_closed_to_the_wrapper() -> None:
+    value = "appWrappers.closedNamespaces"
+    found = rendered(ON["app-wrapper"], f"{value}[0]=argocd", f"{value}[1]=cert-manager")
+    policy = found["ValidatingAdmissionPolicy", "", "muster-wrapper"]
+    selected = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+    assert [each["values"] for each in selected] == [
+        ["kube-system", "muster-system", "argocd", "cert-manager"]
+    ]
+
+
 def test_what_values_say_is_in_the_objects() -> None:
     found = rendered(
         "image.repository=registry.example.com/muster",

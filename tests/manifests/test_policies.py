@@ -8,17 +8,27 @@ import pytest
 from kube.objects import names
 from tests.manifests.test_manifests import BASE, MANIFESTS, Json, documents, one
 
-FILES = (
+OF_ACCOUNTS = {
+    "muster-certs": BASE / "certs-policy.yaml",
+    "muster-wrapper": MANIFESTS / "app-wrapper" / "wrapper-policy.yaml",
+}
+"""What bounds an account of ours, by its name."""
+
+OF_TENANTS = (
     BASE / "policies.yaml",
     MANIFESTS / "app-wrapper" / "policies.yaml",
     MANIFESTS / "node-name" / "policy.yaml",
 )
+FILES = (*OF_TENANTS, *OF_ACCOUNTS.values(), BASE / "queue-policy.yaml")
 POLICIES = [each for path in FILES for each in documents(path) if "Binding" not in each["kind"]]
 BINDINGS = [each for path in FILES for each in documents(path) if "Binding" in each["kind"]]
 RELEASE = "!authorizer.group('muster.dev').resource('gangs').check('release').allowed()"
 BIND = "!authorizer.group('').resource('pods').subresource('binding').check('create').allowed()"
 
+GUARDS = [each for path in OF_TENANTS for each in documents(path) if "Binding" not in each["kind"]]
+
 every_policy = pytest.mark.parametrize("found", POLICIES, ids=lambda o: o["metadata"]["name"])
+every_guard = pytest.mark.parametrize("found", GUARDS, ids=lambda o: o["metadata"]["name"])
 
 
 def named(name: str) -> Json:
@@ -36,7 +46,7 @@ def test_what_cannot_be_judged_is_refused(found: Json) -> None:
     assert found["spec"]["failurePolicy"] == "Fail"
 
 
-@every_policy
+@every_guard
 def test_rbac_is_asked_last_and_for_the_whole_cluster(found: Json) -> None:
     """A right in one namespace does not do: cluster-admin is bound in namespaces of tenants."""
     *_, last = conditions(found["spec"])
@@ -51,7 +61,7 @@ def test_no_account_of_ours_is_named(found: Json) -> None:
     assert "serviceaccount:muster" not in str(found)
 
 
-@every_policy
+@every_guard
 def test_the_systems_namespaces_and_our_own_are_left_out(found: Json) -> None:
     matched = found["spec"]["matchConstraints"]
     (rule,) = matched["resourceRules"]
@@ -67,6 +77,55 @@ def test_each_refusal_has_words_of_its_own_that_say_what_is_allowed(found: Json)
     for each in found["spec"]["validations"]:
         assert each["reason"] == "Forbidden"
         assert "allowed: " in " ".join(each["messageExpression"].split())
+
+
+@pytest.mark.parametrize("account", OF_ACCOUNTS)
+def test_an_account_of_ours_is_known_by_the_end_of_its_name(account: str) -> None:
+    """Muster may be in another namespace; the condition that leaves all others out comes first."""
+    (found, _) = documents(OF_ACCOUNTS[account])
+    user = "request.userInfo.username"
+    assert conditions(found["spec"])[0] == (
+        f"{user}.startsWith('system:serviceaccount:') && {user}.endsWith(':{account}')"
+    )
+    files = sorted(MANIFESTS.rglob("*rbac.yaml"))
+    every = [each for path in files for each in documents(path)]
+    assert account in [
+        each["metadata"]["name"] for each in every if each["kind"] == "ServiceAccount"
+    ]
+
+
+def test_what_may_change_webhook_configurations_is_bounded() -> None:
+    """Each account with such a right has a policy, which is asked about both kinds."""
+    bound: set[str] = set()
+    for path in MANIFESTS.rglob("*rbac.yaml"):
+        for role in documents(path):
+            for rule in role.get("rules") or ():
+                writes = {*rule["verbs"]} - {"get", "list", "watch"}
+                if writes and "admissionregistration.k8s.io" in rule["apiGroups"]:
+                    bound.add(role["metadata"]["name"].removesuffix("-app-wrapper"))
+                    assert writes == {"patch"}
+    assert bound == {"muster-certs"}
+    (rule,) = named("muster-certs")["matchConstraints"]["resourceRules"]
+    assert (rule["operations"], rule["apiVersions"]) == (["UPDATE"], ["*"])
+    configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+    assert rule["resources"] == configurations
+
+
+def test_the_wrapper_is_kept_out_of_the_systems_namespace_and_our_own() -> None:
+    matched = named("muster-wrapper")["matchConstraints"]
+    (selector,) = matched["namespaceSelector"]["matchExpressions"]
+    assert (selector["key"], selector["operator"]) == ("kubernetes.io/metadata.name", "In")
+    assert selector["values"] == ["kube-system", names.DEFAULT_NAMESPACE]
+    (rule,) = matched["resourceRules"]
+    assert (rule["operations"], rule["resources"]) == (["CREATE", "DELETE"], ["*/*"])
+    assert (rule["apiGroups"], rule["apiVersions"]) == (["*"], ["*"])
+
+
+def test_all_queues_are_asked_about_those_below() -> None:
+    spec = named("muster-queues")
+    assert spec["paramKind"] == {"apiVersion": names.API_VERSION, "kind": "GangQueue"}
+    (bound,) = (e["spec"] for e in BINDINGS if e["spec"]["policyName"] == "muster-queues")
+    assert bound["paramRef"] == {"selector": {}, "parameterNotFoundAction": "Allow"}
 
 
 def test_each_policy_is_bound_to_deny() -> None:
