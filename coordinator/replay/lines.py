@@ -162,20 +162,6 @@ def as_json(actions: Sequence[Action]) -> list[dict[str, Any]]:
     return [_changed(write, each) for each in actions]
 
 
-def read_actions(step: Step, written: Sequence[dict[str, Any]]) -> list[Action]:
-    """Read actions of a step.
-
-    Raises:
-        BadRecordingError: One is none of this release.
-
-    """
-    read = _FORMS.of(Action).read
-    try:
-        return [_changed(read, each) for each in written]
-    except _UNREADABLE as error:
-        raise BadRecordingError(f"line {step.line} cannot be read: {error}") from None
-
-
 def said_of(error: Exception) -> str:
     """Return what is recorded of an exception of the state machine."""
     return f"{type(error).__name__}: {error}"

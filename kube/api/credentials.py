@@ -2,9 +2,8 @@
 
 The `kubernetes` package reads kubeconfig and in-cluster files and runs exec plugins, as kubectl
 users expect; it costs most of a second to import, so only the functions here import it, in a
-thread, and not for a kubeconfig that says all itself (`plain_kubeconfig`). What it doesn't do is
-ours: renewal on time without blocking the loop, one renewal for all calls that wait, and TLS files
-that change under a running program.
+thread. What it doesn't do is ours: renewal on time without blocking the loop, one renewal for all
+calls that wait, and TLS files that change under a running program.
 
 Invariant: a renewal that fails never takes away credentials that may still work.
 """
@@ -28,7 +27,6 @@ import structlog
 
 from kube.api.errors import NoAccess
 from kube.api.kubeconfig_entries import Headers, acts_as, chosen_context, chosen_user
-from kube.api.plain_kubeconfig import Plain, read_plain
 
 log = structlog.get_logger(__name__)
 
@@ -256,10 +254,6 @@ class _Kubeconfig:
         return replace(login, acts_as=self._acts_as)
 
     def anew(self) -> Login:
-        plain = read_plain(self._path, self._context)
-        if plain is not None:
-            self._configuration = None
-            return _login_of(plain)
         from kubernetes.client import Configuration
         from kubernetes.config import load_kube_config
 
@@ -334,17 +328,6 @@ def _login_in(configuration: Any, called: str) -> Login:
     )
 
 
-def _login_of(plain: Plain) -> Login:
-    token = (plain.token or "").strip()
-    return Login(
-        server=plain.server.rstrip("/"),
-        authorization=f"Bearer {token}" if token else None,
-        tls=TlsFiles(plain.authority, plain.certificate, plain.key, plain.verify),
-        server_name=plain.server_name,
-        acts_as=plain.acts_as,
-    )
-
-
 def open_access(server: str) -> ClusterAccess:
     """Return access to a server that asks for no credentials (a test, a local proxy)."""
     login = Login(server=server)
@@ -395,9 +378,6 @@ def context_namespace(
     if path is None:
         found = service_account / "namespace"
         return found.read_text(encoding="utf-8").strip() if found.exists() else "default"
-    plain = read_plain(path, context)
-    if plain is not None:
-        return plain.namespace
     from kubernetes.config import list_kube_config_contexts
 
     contexts, _ = list_kube_config_contexts(path)
