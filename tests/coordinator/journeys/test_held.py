@@ -407,13 +407,6 @@ def test_a_quota_of_the_namespace_keeps_it_waiting_and_nothing_is_created() -> N
     assert world.bound("a") == {"n1": 4}
 
 
-def test_a_quota_is_not_given_out_twice() -> None:
-    world = World(node("n1", cpu=8), quota(4))
-    world.create(held_gang("a", 3), held_gang("b", 3))
-    world.settle(seconds=30)
-    assert sum(had_pods(world.api, name) for name in "ab") == 1
-
-
 def test_queues_count_it_and_evictions_of_it_need_no_pods() -> None:
     world = crowded(held_gang("a", 3))
     assert world.leader.state.reports.census.pending["default"] == 1
