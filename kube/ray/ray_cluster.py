@@ -194,7 +194,7 @@ def _read_of(cluster: RayCluster) -> tuple[object, ...]:
     meta = replace(cluster.metadata, resource_version="")
     if isinstance(cluster, StandIn):
         return (replace(cluster, metadata=meta),)
-    created = refused_pods(cluster), makes_invalid_pods(cluster)
+    created = refused_pods(cluster), makes_invalid_pods(cluster), is_answered(cluster)
     return meta, cluster.spec, created, was_provisioned(cluster)
 
 

@@ -18,8 +18,9 @@ from tests.coordinator.app_wrappers import (
     wrapper_of,
 )
 from tests.coordinator.builders import TEAM, Json, gang_of, node
+from tests.coordinator.held import held_gang, is_suspended
 from tests.coordinator.journeys.test_app_wrappers import gang_status
-from tests.coordinator.journeys.test_held import held_gang, is_suspended, quota
+from tests.coordinator.journeys.test_held import quota
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.world import World
 
@@ -35,9 +36,9 @@ def counting(world: World) -> World:
     def controllers() -> None:
         work()
         for each in list(world.api.all("resourcequotas")):
-            used = quota(int(each["spec"]["hard"]["pods"]), len(list(world.api.all("pods"))))
-            if each["status"] != used["status"]:
-                world.api.change(each, lambda obj, used=used: obj.update(status=used["status"]))
+            now = quota(int(each["spec"]["hard"]["pods"]), len(list(world.api.all("pods"))))
+            if each["status"] != now["status"]:
+                world.api.change(each, partial(dict.update, status=now["status"]))
 
     world.controllers = controllers  # type: ignore[method-assign]
     return world
@@ -64,7 +65,7 @@ def pods_come(world: World, most: int) -> Iterator[None]:
             return
 
     wrap = world.wrap
-    world._reviewed = reviewed  # type: ignore[method-assign]
+    world._reviewed = reviewed  # type: ignore[method-assign, assignment]
     world.kuberay = partial(until_full, make)  # type: ignore[method-assign]
     world.wrap = partial(until_full, wrap)  # type: ignore[method-assign]
     yield
@@ -161,7 +162,7 @@ def test_a_quota_of_objects_is_promised_to_one_app_wrapper_and_the_second_waits_
     with creations_fail(world):
         world.settle(seconds=5)
         assert (was_started(world, "a"), was_started(world, "b")) == (True, False)
-        assert f"needs 1 of {counted}; 1 of 1 are left ({BESIDE})" in message(world, "b")
+        assert f"needs 2 of {counted}; 1 of 1 are left ({BESIDE})" in message(world, "b")
     use(world, counted, 1)
     world.settle(seconds=30)
     assert len(pods_of(world.api, "a")) == 2
@@ -192,8 +193,10 @@ def creations_fail(world: World) -> Iterator[None]:
     """Have the wrapper start to create objects and get no answer, until the block ends."""
     create = app_wrappers._create
     app_wrappers._create = lambda _api, _wrapper: None  # type: ignore[assignment]
-    yield
-    app_wrappers._create = create  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        app_wrappers._create = create
 
 
 def test_what_is_refused_as_it_is_created_pauses_and_is_told() -> None:
