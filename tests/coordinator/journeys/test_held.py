@@ -508,7 +508,7 @@ def test_one_that_cannot_be_resumed_says_why_and_gives_its_room_to_others() -> N
 
     world.api.patch = refused  # type: ignore[method-assign, assignment]
     world.create(held_gang("a", 3))
-    world.settle(seconds=60)
+    world.settle(seconds=45)
     assert "placement" in world.status("a")
     world.create(gang_of("b", 3))
     world.settle(seconds=300)
