@@ -366,10 +366,11 @@ def _key(gang: Gang) -> GangKey:
 
 
 def _guarded(gang: Gang) -> GuardedGang:
-    owners = (o.uid for o in gang.metadata.owner_references if o.kind == "RayCluster")
+    of = gang.spec.ray_cluster_uid
+    is_owned = any(owner.uid == of for owner in gang.metadata.owner_references)
     minimum = {each.name: each.minimum for each in gang.spec.pod_sets}
-    # The Gang of a RayCluster that was opted out guards nothing: its pods are like any others.
-    owner = "" if gang.status.reason == Reason.OPTED_OUT else next(owners, "")
+    # The Gang of what was opted out guards nothing: its pods are like any others.
+    owner = of if is_owned and gang.status.reason != Reason.OPTED_OUT else ""
     return GuardedGang(owner, _slots_by_node(gang) if owner else {}, minimum)
 
 

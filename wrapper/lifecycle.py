@@ -254,6 +254,8 @@ def _not_creatable(look: Look) -> Become | None:
         return Become(Phase.FAILED, Reason.ITEM_CREATION_FAILURE, look.contents.fault)
     if progress.trouble and progress.lasts:
         return Become(Phase.FAILED, Reason.ITEM_CREATION_FAILURE, progress.trouble)
+    if progress.trouble and progress.forbidden:
+        return Become(Phase.SUSPENDING, Reason.ITEM_CREATION_FAILURE, progress.trouble)
     if progress.trouble and look.moment.now >= _given_up_at(look):
         return _again(look, Reason.ITEM_CREATION_FAILURE, progress.trouble)
     return None

@@ -175,11 +175,15 @@ class NotWritten:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an item was not created. One that `lasts` is not worth a second try."""
+    """Why an item was not created. One that `lasts` is not worth a second try.
+
+    One that is `forbidden` would be refused again at once, as by a quota: the rest need not wait.
+    """
 
     item: int
     message: str
     lasts: bool
+    forbidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ class Progress:
     failed_since: float | None = None
     were_ready: bool = False
     lasts: bool = False
+    forbidden: bool = False
     read_from: float = 0.0
 
     def created_some(self, result: Created, now: float) -> None:
@@ -78,6 +79,7 @@ class Progress:
             self.pause.end()
             return
         self.lasts = refusal is not None and refusal.lasts
+        self.forbidden = refusal is not None and refusal.forbidden
         self._stopped(refusal.message if refusal is not None else result.error, now)
 
     def deleted_some(self, result: Deleted, now: float) -> None:

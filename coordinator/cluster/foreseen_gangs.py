@@ -6,7 +6,7 @@ the same. To claim, and to judge a gang beside all claims, costs the same howeve
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Set
 
 from kube.foreseen.namespace_quota import Charges, Scoped
 from scheduling.model.gang import GangKey
@@ -22,14 +22,16 @@ class QuotaClaims:
 
     def __init__(self) -> None:
         self._claims: dict[GangKey, Charges] = {}
-        self._sum: defaultdict[Scoped, Counter[str]] = defaultdict(Counter)
+        self._sum: defaultdict[Scoped | None, Counter[str]] = defaultdict(Counter)
 
-    def put(self, key: GangKey, charges: Charges) -> None:
-        """Take in what a gang will take, in place of what was known of it."""
+    def put(self, key: GangKey, charges: Charges) -> Charges | None:
+        """Take in what a gang will take, in place of what was known of it; return that."""
+        before = self._claims.get(key)
         self.drop(key)
         self._claims[key] = charges
         for scoped, amounts in charges.items():
             self._sum[scoped].update(amounts)
+        return before
 
     def drop(self, key: GangKey) -> bool:
         """Forget a gang; say whether it had a claim."""
@@ -87,13 +89,8 @@ class ForeseenGangs:
         (self._mounting.add if mounting else self._mounting.discard)(key)
 
     def drop(self, key: GangKey) -> None:
-        """Forget a gang whose pods are not to come."""
+        """Forget a gang whose pods exist, or are not to come."""
         self.unclaim(key)
-        self.come(key)
-
-    def come(self, key: GangKey) -> None:
-        """Forget a gang whose pods exist; the quotas count them, so that nothing is free."""
-        self._claims[key.namespace].drop(key)
         self._pods_in[key.namespace] -= self._pods.pop(key, 0)
         self._put_off.discard(key)
         self._fewer = True
@@ -103,7 +100,7 @@ class ForeseenGangs:
         mine.discard(key)
         if not mine:
             self._gangs.pop(key.namespace, None)
-            del self._claims[key.namespace]
+            self._claims.pop(key.namespace, None)
             del self._pods_in[key.namespace]
 
     def __contains__(self, key: GangKey) -> bool:
@@ -128,12 +125,17 @@ class ForeseenGangs:
 
     # --- quotas -------------------------------------------------------------------------------
 
-    def claim(self, key: GangKey, charges: Mapping[Scoped, Mapping[str, int]]) -> None:
-        """Have no other gang promised what the pods of this one will take of quotas."""
-        self._claims[key.namespace].put(key, charges)
+    def claim(self, key: GangKey, charges: Charges) -> None:
+        """Have no other gang promised what the pods of this one will take of quotas.
+
+        One that changes has the others looked at: some pods counted twice, with the quota's own.
+        """
+        before = self._claims[key.namespace].put(key, charges)
+        if before is not None and before != charges:
+            self._freed.add(key.namespace)
 
     def unclaim(self, key: GangKey) -> None:
-        """Let others have what the pods would take: they are not to come."""
+        """Let others have what the pods would take: quotas count them, or they are not to come."""
         claims = self._claims.get(key.namespace)
         if claims is not None and claims.drop(key):
             self._freed.add(key.namespace)

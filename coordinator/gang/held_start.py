@@ -64,6 +64,9 @@ class HeldStart:
     that came otherwise, by pod set, of the templates `learned_of`, and count until `learned_until`.
     `problem` says why the pods cannot be created, as far as that can be foreseen.
 
+    `came` is how many of its pods existed at most since it was resumed, and `came_at` since when
+    (monotonic seconds; 0 before the first look).
+
     `returns` counts how often in a row it was suspended again, and `text` says why the last time.
     It fails to be resumed since `refused_since`. Until `paused_until` it asks for nothing, for the
     reason `paused`; `pauses` counts those in a row. Until `set_back_until` (seconds since 1970) it
@@ -84,6 +87,8 @@ class HeldStart:
     learned_until: float = 0.0
     problem: NotReady | None = None
     doubt: Doubt | None = None
+    came: int = 0
+    came_at: float = 0.0
     returns: int = 0
     text: str = ""
     refused_since: float | None = None
@@ -104,6 +109,7 @@ class HeldStart:
     def become(self, phase: Phase, generation: int) -> None:
         """Enter a phase."""
         self.phase, self.generation, self.asked, self.doubt = phase, generation, 0, None
+        self.came, self.came_at = 0, 0.0
         if phase is Phase.RESUMED or phase is Phase.NONE:
             self.text = ""
         if phase is Phase.NONE:
@@ -113,8 +119,16 @@ class HeldStart:
         """Drop what is of use only until the gang starts."""
         self.returns = self.pauses = 0
         self.set_back_until = 0.0
-        self.foresight, self.foresight_of, self.expected = NOTHING_FORESEEN, None, ()
         self.learned, self.learned_of = {}, None
+
+    def forget_foresight(self) -> None:
+        """Drop what was foreseen of pods that exist."""
+        self.foresight, self.foresight_of, self.expected = NOTHING_FORESEEN, None, ()
+
+    def note_pods(self, pods: int, now: float) -> None:
+        """Take in how many pods exist: the time for those to come begins anew with each more."""
+        if pods > self.came or not self.came_at:
+            self.came, self.came_at = pods, now
 
     def learn(self, seen: Iterable[ObservedPod], now: float) -> None:
         """Remember how pods came; each time in a row for twice as long."""

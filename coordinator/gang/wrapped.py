@@ -55,10 +55,19 @@ def phase_of(wrapped: StandIn, before: Phase) -> Phase:
 def came_back(wrapped: StandIn, before: Phase, now: Phase) -> str:
     """Say why an AppWrapper stopped that none asked to stop; empty where one did, or it did not."""
     stopped = before is Phase.RESUMED and now in (Phase.WAITING, Phase.SUSPENDING)
-    asked = wrapped.stopped_by_user or wrapped.phase == "Suspending"
-    if not stopped or asked:
+    if not stopped or wrapped.stopped_by_user:
         return ""
     return wrapped.said or "its objects could not be created, or were deleted again"
+
+
+def is_being_created(cluster: RayCluster) -> bool:
+    """Say whether objects of an AppWrapper are still to be created."""
+    return isinstance(cluster, StandIn) and cluster.phase == "Resuming"
+
+
+def trouble(wrapped: StandIn) -> str:
+    """Say what stops the creation of its objects, where that is so."""
+    return f": {wrapped.said}" if wrapped.said and is_being_created(wrapped) else ""
 
 
 def hindrance(cluster: RayCluster, unforeseeable: str) -> NotReady | None:

@@ -28,6 +28,7 @@ from coordinator.reconcile.lost_slots import (
 )
 from coordinator.reconcile.nominations import nominate_pods
 from coordinator.reconcile.probing import probe
+from coordinator.reconcile.quota_claims import claim_what_is_to_come
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
 from coordinator.reconcile.resumption import suspend_again
@@ -59,6 +60,7 @@ STEPS: tuple[Step, ...] = (
     tell_kept_slots,
     ask,
     hear_owner,
+    claim_what_is_to_come,
     suspend_again,
     write_record,
     tell_user,

@@ -15,7 +15,7 @@ from dataclasses import replace
 from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
 from coordinator.gang import ending, wrapped
 from coordinator.gang.demand import NotReady
-from coordinator.gang.foresight import Foresight, foresight_of, pods_of, quota_refusal
+from coordinator.gang.foresight import Foresight, foresight_of, pods_of
 from coordinator.gang.held_start import (
     Phase,
     with_learned,
@@ -31,14 +31,14 @@ from coordinator.reconcile.hearing_owner import hear_owner
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.nominations import take_back_nominations
+from coordinator.reconcile.quota_claims import ends_at, short_of_quota
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.resumption import OLD_SCHEMA, TEXT_LIMIT, as_it_is, doubted_at, pause
 from coordinator.reconcile.telling import tell_user
-from coordinator.reconcile.timing_out import forget_what_is_over
+from coordinator.reconcile.timing_out import create_seconds, forget_what_is_over
 from coordinator.reconcile.understanding import expect_deletions, understand
 from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Outlook
-from kube.foreseen.namespace_quota import charges_of
 from kube.objects import names
 from kube.objects.ray import StandIn
 from kube.ray.held_start import is_held
@@ -93,7 +93,8 @@ def _notice_wrapped(look: Look, found: StandIn) -> None:
     why = wrapped.came_back(found, held.phase, now)
     if now is not held.phase:
         held.become(now, found.metadata.generation)
-        look.scene.cache.foreseen.drop(look.view.key)
+        if now is not Phase.RESUMED:
+            look.scene.cache.foreseen.drop(look.view.key)
         if now is Phase.WAITING:
             look.view.reservation.placement = None
     if now is Phase.WAITING:
@@ -269,24 +270,8 @@ def _problem(look: Look) -> NotReady | None:
         return NotReady(Reason.PODS_REFUSED, held.foresight.refused)
     if held.foresight.put_off:
         return NotReady(Reason.HELD, held.foresight.put_off)
-    short = _short_of_quota(look)
+    short = short_of_quota(look)
     return NotReady(Reason.PODS_REFUSED, short) if short else None
-
-
-def _short_of_quota(look: Look) -> str:
-    """Say which quota does not suffice beside what others claim; of what suffices claim it.
-
-    Gangs that were placed in one cycle come here in that order.
-    """
-    view, gangs = look.view, look.scene.cache.foreseen
-    quotas = look.scene.cache.admission.quotas(view.key.namespace)
-    found = view.held.foresight.found
-    if found is None or not quotas:
-        return ""
-    short = quota_refusal(found, *gangs.claimed_beside(view.key), quotas)
-    if not short and view.reservation.placement is not None:
-        gangs.claim(view.key, charges_of(found))
-    return short
 
 
 def tell_without_pods(look: Look) -> Done:
@@ -368,7 +353,7 @@ SUSPEND: tuple[Step, ...] = (
 # --- time -----------------------------------------------------------------------------------------
 
 
-def next_at(look: Look) -> Iterator[float]:
+def next_at(look: Look) -> Iterator[float | None]:
     """Yield when time alone has a RayCluster resumed, suspended again, or asked once more."""
     held = look.view.held
     yield held.attempts.not_before
@@ -379,10 +364,11 @@ def next_at(look: Look) -> Iterator[float]:
     if wrapped.rises(look.cluster) and look.scene.allowed.adds_within(look.view.key.namespace):
         yield look.now + wrapped.MINUTE
     if held.asked:
-        yield held.asked_at + look.scene.patience.torn
+        yield held.asked_at + create_seconds(look)
     if held.refused_since is not None:
-        yield held.refused_since + look.scene.patience.torn
+        yield held.refused_since + create_seconds(look)
     yield from doubted_at(look)
+    yield ends_at(look)
 
 
 # --- writes to the RayCluster ---------------------------------------------------------------------
@@ -419,7 +405,7 @@ def _is_without_effect(look: Look) -> bool:
     held, generation = look.view.held, look.cluster.metadata.generation
     if held.writing or held.asked != generation or look.view.reservation.placement is None:
         return False
-    return look.scene.sighted and look.now >= held.asked_at + look.scene.patience.torn
+    return look.scene.sighted and look.now >= held.asked_at + create_seconds(look)
 
 
 def _is_never_resumed(look: Look) -> bool:
@@ -430,4 +416,4 @@ def _is_never_resumed(look: Look) -> bool:
         return False
     if held.refused_since is None:
         held.refused_since = look.now
-    return look.now >= held.refused_since + look.scene.patience.torn
+    return look.now >= held.refused_since + create_seconds(look)

@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import floor
 
+from coordinator.gang import wrapped
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start import Doubt, Phase, difference, exist_in_words
 from coordinator.gang.late_starts import stamp_of
 from coordinator.messages.actions import Action, WakeKubeRay
 from coordinator.reconcile.fences import gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.timing_out import create_seconds
 from kube.objects.ray import RayCluster, StandIn
 from kube.ray.held_start import asks_to_be_held, never_held
-from kube.ray.ray_cluster import refused_pods
+from kube.ray.ray_cluster import is_answered, refused_pods
 from scheduling.model.verdict import Reason
 
 UNFIT_PATIENCE = 5.0
@@ -52,10 +54,10 @@ def suspend_again(look: Look) -> Done:
     view, held = look.view, look.view.held
     view.not_held = _not_held(look)
     doubt = _doubt(look)
-    if not view.expects_pods:
-        look.scene.cache.foreseen.come(view.key)
     if view.released_any:
         held.forget_tries()
+        if view.key not in look.scene.cache.foreseen:
+            held.forget_foresight()
     if doubt is None or held.doubt is None or held.doubt.kind != doubt:
         held.doubt = Doubt(doubt, look.now) if doubt is not None else None
     if held.doubt is None or look.now < _due(look, held.doubt):
@@ -83,7 +85,7 @@ def _doubt(look: Look) -> str | None:
     if not any(each.count for each in view.understood.terms.pod_sets):
         return None  # no pods are asked for, or no more
     if view.expects_pods:
-        return REFUSED if refused_pods(look.cluster) else f"{LATE} {len(look.pods)}"
+        return REFUSED if refused_pods(look.cluster) else f"{LATE} {view.held.came}"
     waits = view.queueing.refusal is not None
     if isinstance(asked, NotReady):
         waits = asked.reason not in STAYS
@@ -105,9 +107,10 @@ def _wants_waking(look: Look, doubt: Doubt) -> bool:
 
 
 def _due(look: Look, doubt: Doubt) -> float:
-    patience = look.scene.patience
-    seconds = {REFUSED: patience.bind, UNFIT: UNFIT_PATIENCE}.get(doubt.kind, patience.torn)
-    return doubt.since + seconds
+    """Return when the room is given back: at once where the API server has answered."""
+    if doubt.kind == REFUSED:
+        return doubt.since + (0.0 if is_answered(look.cluster) else look.scene.patience.bind)
+    return doubt.since + (UNFIT_PATIENCE if doubt.kind == UNFIT else create_seconds(look))
 
 
 def _return(look: Look, doubt: Doubt) -> Done:
@@ -134,8 +137,10 @@ def _why(look: Look, doubt: Doubt, differs: str) -> str:
     exist = exist_in_words(view.survey.standing)
     if refused:
         return f"{exist}; KubeRay could not create more: {refused}"
-    late = f"{exist}, and none came within {look.scene.patience.torn:.0f} s"
-    return late if isinstance(look.cluster, StandIn) else f"{late} (is KubeRay running?)"
+    late = f"{exist}, and none came within {create_seconds(look)} s"
+    if isinstance(look.cluster, StandIn):
+        return late + wrapped.trouble(look.cluster)
+    return f"{late} (is KubeRay running?)"
 
 
 def pause(look: Look, why: NotReady) -> None:

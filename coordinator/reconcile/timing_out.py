@@ -47,6 +47,11 @@ def timeouts_of(look: Look) -> Timeouts:
     return look.scene.queues.timeouts(terms.queue if terms is not None else "")
 
 
+def create_seconds(look: Look) -> int:
+    """Return for how long room is kept for pods that are still to be created."""
+    return timeouts_of(look).create_seconds
+
+
 def next_at(look: Look) -> float | None:
     """Return when time alone ends a start, or a pause after one (monotonic seconds)."""
     view, moment = look.view, look.scene.moment

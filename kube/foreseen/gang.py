@@ -50,11 +50,15 @@ class ForeseenPodSet:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """The pods that KubeRay makes for a RayCluster; pod sets without pods are left out."""
+    """The pods that KubeRay makes for a RayCluster; pod sets without pods are left out.
+
+    `objects` are those of an AppWrapper that are no pods: how many, by the names that quotas use.
+    """
 
     cluster: str
     uid: str
     pod_sets: tuple[ForeseenPodSet, ...]
+    objects: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def foreseen_gang(cluster: RayCluster, admission: Admission) -> Outlook:
             return outlook
         found.append(outlook)
     pod_sets = tuple(each for each in found if each.count)
-    return Foreseen(cluster.metadata.name, cluster.metadata.uid, pod_sets)
+    objects = tuple(cluster.objects.items()) if isinstance(cluster, StandIn) else ()
+    return Foreseen(cluster.metadata.name, cluster.metadata.uid, pod_sets, objects)
 
 
 def _said_of(wrapped: StandIn) -> NeverAdmitted | Unforeseeable:

@@ -80,15 +80,17 @@ class Scoped:
     crosses_namespaces: bool
 
 
-Charges = Mapping[Scoped, Mapping[str, int]]
-"""What quotas count of pods, by what their scopes ask of these."""
+Charges = Mapping[Scoped | None, Mapping[str, int]]
+"""What quotas count of pods, by what their scopes ask of these; under None of other objects."""
 
 
 def charges_of(found: Foreseen) -> Charges:
     """Add up what quotas count of all pods of a gang."""
-    charges: dict[Scoped, Counter[str]] = {}
+    charges: dict[Scoped | None, Counter[str]] = {}
     for each in found.pod_sets:
         charges.setdefault(_scoped(each.pod.spec), Counter()).update(_needed([each]))
+    if found.objects:
+        charges[None] = Counter(dict(found.objects))
     return charges
 
 
@@ -104,19 +106,21 @@ def namespace_quota(
         refusal
         for quota in sorted(quotas, key=lambda each: each.metadata.name)
         for refusal in _refusals(
-            quota, [each for of, each in scoped if _applies(quota, of)], claimed
+            quota, found, [e for of, e in scoped if _applies(quota, of)], claimed
         )
     )
 
 
 def _refusals(
-    quota: ResourceQuota, pod_sets: list[ForeseenPodSet], claimed: Charges
+    quota: ResourceQuota, found: Foreseen, pod_sets: list[ForeseenPodSet], claimed: Charges
 ) -> Iterator[QuotaRefusal]:
     name, bounded = quota.metadata.name, {*quota.spec.hard, *quota.status.hard}
     for fault in (fault for each in pod_sets for fault in _silent(each, bounded)):
         yield QuotaUnmet(name, f"ResourceQuota {name}: {fault}")
     others = [amounts for of, amounts in claimed.items() if _applies(quota, of)]
-    for resource, mine in sorted(_needed(pod_sets).items()):
+    asked = _needed(pod_sets)
+    asked.update(dict(found.objects) if _applies(quota, None) else {})
+    for resource, mine in sorted(asked.items()):
         needed = mine + sum(amounts.get(resource, 0) for amounts in others)
         if resource not in bounded:
             continue
@@ -233,9 +237,11 @@ def _crosses(term: TemplateAffinityTerm) -> bool:
     return bool(term.namespaces) or term.namespace_selector is not None
 
 
-def _applies(quota: ResourceQuota, pod: Scoped) -> bool:
-    """Say whether a quota counts such pods: all its scopes must hold."""
+def _applies(quota: ResourceQuota, pod: Scoped | None) -> bool:
+    """Say whether a quota counts such pods: all its scopes must hold; None: other objects."""
     selector = quota.spec.scope_selector
+    if pod is None:
+        return not quota.spec.scopes and selector is None
     named = (ScopeRequirement(scope, "Exists") for scope in quota.spec.scopes)
     return all(
         _holds(each, pod) for each in (*named, *(selector.match_expressions if selector else ()))

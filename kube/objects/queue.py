@@ -142,6 +142,14 @@ class Timeouts(Slim, frozen=True):
             **(_SECONDS | {"maximum": 3600}),
         ),
     ] = 60
+    create_seconds: Annotated[
+        int,
+        Allows(
+            "For how long room and quota are kept for pods that are still to be created, from the "
+            "last one that came; then a gang that was held gives them back and waits again.",
+            **(_SECONDS | {"maximum": 3600}),
+        ),
+    ] = 60
     slot_seconds: Annotated[
         int | None,
         Allows(

@@ -74,7 +74,8 @@ class StandIn(RayCluster, frozen=True):
     `phase` and `said` are phase and message of its status, `edited` is the generation of the
     AppWrapper itself: that of the stand-in counts changes of its phase too. `completions` says of
     pod sets how many pods are made in all, where one that succeeds is not replaced. `bare` are
-    those that are wrapped as Pods: none of them is created again.
+    those that are wrapped as Pods: none of them is created again. `objects` counts what is wrapped
+    and is no Pod, by the names that quotas use.
     """
 
     refused: str = ""
@@ -89,6 +90,7 @@ class StandIn(RayCluster, frozen=True):
     priority_slope: float = 0.0
     completions: dict[str, int] = {}
     bare: frozenset[str] = frozenset()
+    objects: dict[str, int] = {}
 
 
 class RayJobSpec(Part, frozen=True):

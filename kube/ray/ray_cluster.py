@@ -17,6 +17,7 @@ _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 # How the API server begins its refusal of an object that breaks its schema or validation. Quotas,
 # policies and webhooks say "forbidden" or "denied the request", and may say otherwise tomorrow.
 _INVALID = re.compile(r'Pod "[^"]*" is invalid: ')
+_FORBIDDEN = re.compile(r'pods (?:"[^"]*" )?is forbidden: ')
 
 _KUBERAY = "ray.io/kuberay-operator"
 _PROVISIONED = "RayClusterProvisioned"
@@ -129,6 +130,16 @@ def refused_pods(cluster: RayCluster) -> str:
     return ""
 
 
+def is_answered(cluster: RayCluster) -> bool:
+    """Say whether the API server itself refuses the pods of the RayCluster as it is now.
+
+    Whatever else keeps KubeRay from creating them may be over when it tries again.
+    """
+    stale = cluster.metadata.generation > cluster.status.observed_generation
+    said = refused_pods(cluster)
+    return not stale and bool(_INVALID.match(said) or _FORBIDDEN.match(said))
+
+
 def makes_invalid_pods(cluster: RayCluster) -> bool:
     """Say whether the API server calls a pod of the RayCluster invalid, as KubeRay makes it.
 
@@ -183,7 +194,7 @@ def _read_of(cluster: RayCluster) -> tuple[object, ...]:
     meta = replace(cluster.metadata, resource_version="")
     if isinstance(cluster, StandIn):
         return (replace(cluster, metadata=meta),)
-    created = refused_pods(cluster), makes_invalid_pods(cluster)
+    created = refused_pods(cluster), makes_invalid_pods(cluster), is_answered(cluster)
     return meta, cluster.spec, created, was_provisioned(cluster)
 
 

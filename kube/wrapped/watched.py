@@ -1,5 +1,6 @@
 """Reduces an AppWrapper that is watched to what its gang is decided by."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,6 +81,7 @@ def _of_spec(wrapper: AppWrapper) -> StandIn:
         priority_slope=asked.priority_slope or 0.0,
         completions=dict(_completions(wrapped)),
         bare=frozenset(_bare(wrapped)),
+        objects=dict(Counter(_counted(wrapped))),
     )
 
 
@@ -130,6 +132,28 @@ def _bare(wrapped: Wrapped) -> Iterator[str]:
     for item in wrapped.items:
         if item.key[:2] == ("", "Pod"):
             yield from (pod_set.name for pod_set in item.pod_sets)
+
+
+def _counted(wrapped: Wrapped) -> Iterator[str]:
+    """Name of each object that is no Pod what quotas count it by; those of the core by two names.
+
+    The resource is guessed from the kind, as Kubernetes does where it was told of none. Where that
+    is wrong the creation is refused, and says so.
+    """
+    for item in wrapped.items:
+        group, kind = item.key[:2]
+        if (group, kind) == ("", "Pod"):
+            continue
+        resource = _plural(kind.lower())
+        yield f"count/{resource}.{group}" if group else f"count/{resource}"
+        if not group:
+            yield resource
+
+
+def _plural(kind: str) -> str:
+    if kind.endswith("y"):
+        return f"{kind[:-1]}ies"
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
 
 
 def _with_known_pods(spec: RayClusterSpec, wrapped: Wrapped, phase: str) -> RayClusterSpec:

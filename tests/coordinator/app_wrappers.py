@@ -151,7 +151,7 @@ def _delete(api: Api, wrapper: Json) -> None:
         if "deletionTimestamp" not in obj["metadata"]:
             api.delete(key_of(obj))
     if not left:
-        become(api, wrapper, "Suspended")
+        become(api, wrapper, "Suspended", message=wrapper["status"].get("message", ""))
 
 
 def _is_of(obj: Json, name: str, uid: str) -> bool:

@@ -53,7 +53,7 @@ class Plot:
         made |= {"apiVersion": names.API_VERSION, "kind": "Gang"}
         made["metadata"] |= {"namespace": self.name}
         made["metadata"]["ownerReferences"][0]["apiVersion"] = names.RAY_API_VERSION
-        made["spec"] |= {"queue": "default", "rayClusterUid": f"uid-{name}"}
+        made["spec"] |= {"queue": "default"}
         self._post(self._gangs(), made)
         self._patch(f"{self._gangs()}/{name}/status", {"status": made["status"]})
         self._wait_told()

@@ -14,6 +14,7 @@ from extender.filter import NO_ROOM, NO_SLOT, RESERVED, UNKNOWN, Filtered, filte
 from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight, InFlightRoom, PassedPod
 from extender.snapshot import Ledger
 from extender.wire.node_lists import NodeList
+from kube.objects import names
 from tests.extender.worlds import (
     GPU,
     Json,
@@ -112,6 +113,24 @@ def test_a_lost_member_keeps_its_slot() -> None:
     known = ledger(node("a"), gang(slots={"a": 1}), member(pod("w", gpu=8, on="a")))
     known.remove_pod("uid-w")
     assert ask(known, pod("new", gpu=1), ["a"]).unresolvable == {"a": RESERVED}
+
+
+def test_room_is_kept_alike_for_gangs_of_ray_clusters_and_of_app_wrappers() -> None:
+    wrapped = gang("appwrapper.train", slots={"b": 1}, of="uid-wrapper", kind="AppWrapper")
+    known = ledger(node("a"), node("b"), gang(slots={"a": 1}), wrapped)
+    stranger = ask(known, pod("other", gpu=1))
+    assert (known.reservations, [*stranger.passed]) == (2, [])
+    assert stranger.unresolvable == {"a": RESERVED, "b": RESERVED}
+    assert ask(known, with_slot()).passed == ["a"]
+    assert ask(known, wrapped_with_slot("b")).passed == ["b"]
+
+
+def wrapped_with_slot(to: str) -> Json:
+    """A pod of AppWrapper train, released to a node."""
+    labels = {names.APP_WRAPPER: "train", names.APP_WRAPPER_UID: "uid-wrapper"}
+    found = pinned(pod("job", gpu=8), to)
+    labelled = {**found["metadata"], "labels": {**labels, names.POD_SET: "workers"}}
+    return {**found, "metadata": labelled}
 
 
 def test_a_gang_that_is_gone_reserves_nothing() -> None:

@@ -88,6 +88,7 @@ def gang(
     cpu: int = 1,
     minimum: int | None = None,
     of: str = "",
+    kind: str = "RayCluster",
 ) -> Json:
     """A Gang; `slots` (node -> pods) of its workers' shape are its placement."""
     model = observe(msgspec.convert(member(pod("model", gpu=gpu, cpu=cpu), name), Pod))
@@ -96,7 +97,7 @@ def gang(
     requests = {"cpu": str(cpu), GPU: str(gpu), "pods": "1"}
     placed = {"shape": model.member.shape.key, "requests": requests, "nodes": dict(slots or {})}
     count = sum((slots or {}).values())
-    owner = {"kind": "RayCluster", "name": name, "uid": of or f"uid-{name}"}
+    uid = of or f"uid-{name}"
     sets = [{"name": "workers", "assignments": [placed]}]
     least = count if minimum is None else minimum
     return {
@@ -104,9 +105,12 @@ def gang(
             "name": name,
             "namespace": TEAM,
             "uid": f"gang-{name}",
-            "ownerReferences": [owner],
+            "ownerReferences": [{"kind": kind, "name": name, "uid": uid}],
         },
-        "spec": {"podSets": [{"name": "workers", "count": count, "minimum": least}]},
+        "spec": {
+            "rayClusterUid": uid,
+            "podSets": [{"name": "workers", "count": count, "minimum": least}],
+        },
         "status": {"placement": {"epoch": 1, "podSets": sets}} if slots else {},
     }
 

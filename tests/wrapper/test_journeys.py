@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kube.objects import names
-from tests.wrapper.fake_api import not_granted, over_quota, refused
+from kube.wrapped.retries import PREFIX
+from tests.wrapper.fake_api import not_granted, over_quota, refused, unanswered
 from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
 from wrapper.lifecycle import MCAD_PAUSE
 from wrapper.view import READS_A_SECOND
@@ -204,11 +205,11 @@ def test_mcads_generation_says_it_in_its_words() -> None:
 
 def test_an_item_that_may_yet_be_created_is_tried_for_a_minute_then_all_is_queued_again() -> None:
     world = with_wrapper(codeflare(config_map(), job()))
-    world.api.refuse["jobs"] = over_quota()
+    world.api.refuse["jobs"] = unanswered()
     world.place()
     world.settle(50)
     assert world.phase == "Resuming"
-    assert "exceeded quota" in world.status["message"]
+    assert "no answer in time" in world.status["message"]
     world.settle(15)
     assert (world.phase, world.items) == ("Resetting", [])
     assert world.status["resettingCount"] == 1
@@ -221,9 +222,26 @@ def test_an_item_that_may_yet_be_created_is_tried_for_a_minute_then_all_is_queue
     assert world.phase == "Running"
 
 
+def test_what_a_quota_refuses_gives_its_place_back_at_once_and_spends_no_retry() -> None:
+    wrapper = codeflare(config_map(), job())
+    wrapper["metadata"]["annotations"][f"{PREFIX}admissionGracePeriodDuration"] = "24h"
+    world = with_wrapper(wrapper)
+    world.api.refuse["jobs"] = over_quota()
+    world.place()
+    world.settle(2)
+    assert (world.phase, world.items) == ("Suspended", [])
+    assert "exceeded quota: compute" in world.status["message"]
+    world.settle(600)
+    assert world.phase == "Suspended"  # that place was of the start in vain
+    world.api.refuse.clear()
+    world.place()
+    world.settle(5)
+    assert (world.phase, world.status.get("resettingCount", 0)) == ("Running", 0)
+
+
 def test_after_the_last_retry_it_has_failed() -> None:
     world = with_wrapper(codeflare(job()))
-    world.api.refuse["jobs"] = over_quota()
+    world.api.refuse["jobs"] = unanswered()
     world.place_each_time()
     world.settle(1000)
     assert world.phase == "Failed"
@@ -483,7 +501,7 @@ def test_one_of_two_that_completes_leaves_the_other_running() -> None:
 
 def test_one_app_wrapper_that_fails_again_and_again_holds_up_none() -> None:
     world = with_wrapper(codeflare(config_map("bad")))
-    world.api.refuse["configmaps"] = over_quota()
+    world.api.refuse["configmaps"] = unanswered()
     world.place()
     world.settle(20)
     world.api.put("appwrappers", codeflare(job("other"), name="good"))
@@ -541,7 +559,7 @@ def test_one_that_is_too_large_is_said_and_nothing_is_created() -> None:
 
 def test_an_item_that_was_edited_before_it_was_created_is_recorded_first() -> None:
     world = with_wrapper(codeflare(config_map(), job()))
-    world.api.refuse["jobs"] = over_quota()
+    world.api.refuse["jobs"] = unanswered()
     world.place()
     world.settle(2)
     edited = codeflare(config_map(), config_map("more"))

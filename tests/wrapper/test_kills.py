@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.wrapper.fake_api import over_quota
+from tests.wrapper.fake_api import unanswered
 from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
 
 Journey = Callable[[World], None]
@@ -27,7 +27,7 @@ def starts_and_stops(world: World) -> None:
 
 
 def cannot_be_created(world: World) -> None:
-    world.api.refuse["jobs"] = over_quota()
+    world.api.refuse["jobs"] = unanswered()
     world.place()
     world.settle(150)
     assert world.api.phases.count("Resetting") == 1

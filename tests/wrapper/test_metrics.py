@@ -70,6 +70,7 @@ def test_muster_wrapper_items_refused_total_moves() -> None:
     assert total(registry, "muster_wrapper_items_refused_total", lasts="false") >= 1
     assert total(registry, "muster_wrapper_items_refused_total", lasts="true") == 0
     world.api.refuse["jobs"] = refused("no")
+    world.place()
     world.settle(10)
     assert total(registry, "muster_wrapper_items_refused_total", lasts="true") == 1
 

@@ -85,7 +85,8 @@ class Items:
         except ApiError as error:
             hint = f"; {GRANT}" if _is_never_allowed(error) else ""
             lasts = error.status in (BAD_REQUEST, 422) or bool(hint)
-            return Refusal(index, f"{item.where}: {error.message or error}{hint}", lasts)
+            said = f"{item.where}: {error.message or error}{hint}"
+            return Refusal(index, said, lasts, _is_forbidden_now(error))
         return None
 
     async def _served(self, api_version: str, kind: str) -> Served | None:
@@ -198,6 +199,11 @@ def _is_never_allowed(error: ApiError) -> bool:
     said = error.message
     lacks = isinstance(error, Forbidden) and " cannot create resource " in said
     return lacks and ": RBAC: " not in said
+
+
+def _is_forbidden_now(error: ApiError) -> bool:
+    """Say whether admission refuses the object, as a quota does, rather than who creates it."""
+    return isinstance(error, Forbidden) and " cannot create resource " not in error.message
 
 
 def _went_by_itself(item: Item, status: Json) -> bool:

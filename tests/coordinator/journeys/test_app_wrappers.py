@@ -734,9 +734,9 @@ def test_where_the_pods_of_an_item_are_refused_all_of_it_is_deleted_again(
     world.create(app_wrapper("a", config_map("settings"), job("work", 4)))
     world.settle(seconds=30)
     world.create(gang_of("b", 3))
-    world.settle(seconds=260)
+    world.settle(seconds=20)
     assert (phase(world.api, "a"), world.bound("b")) == ("Running", {})
-    world.settle(seconds=30)
+    world.settle(seconds=20)
     assert world.bound("b") == {"n1": 4}
     assert phase(world.api, "a") == "Suspended"
     left = {Key("configmaps", TEAM, "settings"), Key("jobs", TEAM, "work")}

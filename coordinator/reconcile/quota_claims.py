@@ -1,0 +1,68 @@
+"""Claims of ResourceQuotas what pods of held gangs will take, until the quotas count these pods."""
+
+from collections import Counter
+from dataclasses import replace
+
+from coordinator.gang import wrapped
+from coordinator.gang.foresight import quota_refusal
+from coordinator.gang.held_start import Phase
+from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.timing_out import create_seconds
+from kube.foreseen.gang import Foreseen
+from kube.foreseen.namespace_quota import Charges, charges_of
+
+
+def short_of_quota(look: Look) -> str:
+    """Say which quota does not suffice beside what others claim; of what suffices claim it.
+
+    Gangs that were placed in one cycle come here in that order.
+    """
+    view, gangs = look.view, look.scene.cache.foreseen
+    quotas = look.scene.cache.admission.quotas(view.key.namespace)
+    found = view.held.foresight.found
+    if found is None or not quotas:
+        return ""
+    short = quota_refusal(found, *gangs.claimed_beside(view.key), quotas)
+    if not short and view.reservation.placement is not None:
+        gangs.claim(view.key, charges_of(found))
+    return short
+
+
+def claim_what_is_to_come(look: Look) -> Done:
+    """Claim for a gang that was resumed what those of its pods will take that do not exist yet."""
+    view, gangs = look.view, look.scene.cache.foreseen
+    if not (view.expects_pods or view.key in gangs):
+        return NOTHING_DONE
+    view.held.note_pods(len(look.pods), look.now)
+    left = _charges_to_come(look)
+    if left:
+        gangs.claim(view.key, left)
+    elif not view.expects_pods:
+        gangs.drop(view.key)
+    return NOTHING_DONE
+
+
+def ends_at(look: Look) -> float | None:
+    """Return when nothing is kept any more for pods that do not come (monotonic seconds)."""
+    view = look.view
+    waits = view.held.phase is Phase.RESUMED and view.key in look.scene.cache.foreseen
+    return view.held.came_at + create_seconds(look) if waits else None
+
+
+def _charges_to_come(look: Look) -> Charges:
+    """Return what is still to be charged; of pods beyond the minimum only for a time."""
+    view, end = look.view, ends_at(look)
+    is_late = end is not None and look.now >= end and not view.expects_pods
+    if view.held.phase is not Phase.RESUMED or view.reservation.placement is None or is_late:
+        return {}
+    found = view.held.foresight.found
+    return charges_of(_to_come(found, look)) if found is not None else {}
+
+
+def _to_come(found: Foreseen, look: Look) -> Foreseen:
+    """Leave out what exists: pods one by one, other objects once all are created."""
+    there = Counter(pod.member.pod_set for pod in look.pods if pod.member is not None)
+    left = ((each, each.count - there[each.name]) for each in found.pod_sets)
+    pod_sets = tuple(replace(each, count=n) for each, n in left if n > 0)
+    objects = found.objects if wrapped.is_being_created(look.cluster) else ()
+    return replace(found, pod_sets=pod_sets, objects=objects)
