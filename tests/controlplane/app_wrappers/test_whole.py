@@ -15,6 +15,7 @@ import pytest
 from kube.objects import names
 from kube.wrapped.conditions import NOTICES
 from kube.wrapped.mcad_states import NO_ROOM
+from testbed.components import CONTROLLER_MANAGER
 from testbed.muster import Muster, wait_app_wrappers_trusted
 from testbed.nodes import NodeSpec, copies
 from testbed.recorder import Recorder
@@ -312,6 +313,33 @@ def test_a_job_completes_and_its_app_wrapper_succeeds(plot: Plot, recorder: Reco
     plot.delete(WRAPPER, "work")
     left = (("Job", "work"), ("ConfigMap", "settings"), ("Gang", f"{names.APP_WRAPPER_GANG}work"))
     plot.wait(lambda: not exist(plot, *left), "all of it to be gone")
+
+
+def test_a_ray_cluster_that_outlives_its_app_wrapper_gets_no_pod_and_ends(
+    plot: Plot, recorder: Recorder
+) -> None:
+    """Until the garbage collector comes; Redis is cleaned up then, with the labels of the head."""
+    plot.add_node(4)
+    options = {"redisAddress": "redis:6379"}
+    durable = ray_cluster("durable", group(replicas=1, most=3), gcsFaultToleranceOptions=options)
+    create(plot, wrapper("durable", durable))
+    plot.wait_ready("durable", 2)
+    collector = plot.cluster.process(CONTROLLER_MANAGER)
+    collector.pause()
+    try:
+        plot.cluster.kubectl("-n", plot.name, "delete", "appwrapper", "durable")
+        plot.scale("durable", replicas=3)
+        plot.wait(
+            lambda: any("/durable" in e["note"] and "is gone" in e["note"] for e in plot.all("Event")),
+            "KubeRay to say that the pod was refused",
+        )
+        assert len(plot.pods("durable")) == 2
+    finally:
+        collector.resume()
+    plot.wait_gone("RayCluster", "durable")
+    made = [each for each in recorder.events if each.namespace == plot.name]
+    cleanup = [each for each in made if "redis-cleanup" in each.name]
+    assert {(each.gates, each.phase) for each in cleanup} >= {((), "Succeeded")}
 
 
 def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(
