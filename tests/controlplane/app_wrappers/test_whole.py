@@ -330,7 +330,9 @@ def test_a_ray_cluster_that_outlives_its_app_wrapper_gets_no_pod_and_ends(
         plot.cluster.kubectl("-n", plot.name, "delete", "appwrapper", "durable")
         plot.scale("durable", replicas=3)
         plot.wait(
-            lambda: any("/durable" in e["note"] and "is gone" in e["note"] for e in plot.all("Event")),
+            lambda: any(
+                "/durable" in e["note"] and "is gone" in e["note"] for e in plot.all("Event")
+            ),
             "KubeRay to say that the pod was refused",
         )
         assert len(plot.pods("durable")) == 2
