@@ -123,7 +123,5 @@ def _delete(look: Look, pod: ObservedPod, why: str) -> Iterator[Action]:
 
 
 def _is_of_job(look: Look, pod: ObservedPod) -> bool:
-    found = look.cluster
-    return (
-        isinstance(found, StandIn) and bool(pod.member) and pod.member.pod_set in found.completions
-    )
+    found, member = look.cluster, pod.member
+    return isinstance(found, StandIn) and member is not None and member.pod_set in found.completions

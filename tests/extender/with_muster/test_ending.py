@@ -117,7 +117,7 @@ def test_a_gang_that_was_left_behind_keeps_nothing(plot: Plot, other: Plot) -> N
 
 def test_room_is_for_the_gang_that_others_are_stopped_for(plot: Plot, other: Plot) -> None:
     """Pods that kube-scheduler tries again as soon as a victim is gone get none of it."""
-    urgent = {"priorityClassName": plot.add_priority_class("urgent", 1000)}
+    urgent: Json = {"priorityClassName": plot.add_priority_class("urgent", 1000)}
     plot.add_queue("team", preemption={"withinQueue": "LowerPriority"})
     labels = {**GANG, names.QUEUE: plot.queue("team")}
     run_gang(plot, labels=labels)
