@@ -149,7 +149,7 @@ class Urgency:
 
 
 def _is_awaited(status: Status, written: Status) -> bool:
-    """Say whether others wait for it to be written: what is stopped, for whom, or suspended again.
+    """Say whether others wait for it to be written: what ends, for which plan, what is held again.
 
     That a RayCluster is held stands on it too, until there is a first status.
     """
