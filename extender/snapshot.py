@@ -11,7 +11,7 @@ never against themselves.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,7 @@ from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.placement import placement_from_status
 from kube.objects import core as core_objects
 from kube.objects.core import BarePod, Pod
-from kube.objects.gang import Gang
+from kube.objects.gang import Gang, GangPlacement, GangStatus
 from kube.ray.wrapped_by import WrapperOf, wrapped_by
 from reservation.slots import reserved_room
 from scheduling.filters.free_capacity import FreeCapacity
@@ -69,11 +69,20 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class GuardedGang:
-    """A gang as its Gang says: its slots by node, and the minimum of each pod set."""
+    """A gang as its Gang says: its slots by node, and the minimum of each pod set.
+
+    `planned` are those that it gets once others have ended for it; no pod passes for one of them.
+    """
 
     cluster_uid: str
     slots: Mapping[str, Placement]
     minimum: Mapping[str, int]
+    planned: Mapping[str, Placement]
+
+    @property
+    def nodes(self) -> set[str]:
+        """The nodes on which it may have room reserved."""
+        return {*self.slots, *self.planned}
 
 
 Members = Mapping[tuple[GangKey, str], Mapping[str, ObservedPod]]
@@ -296,7 +305,7 @@ class Ledger:
         self._count_ports(new, +1)
         if old is not None:
             self._count_ports(old, -1)
-        for name in {*new.slots, *(old.slots if old else ())}:
+        for name in new.nodes | (old.nodes if old else set()):
             self._reserve(key, name)
         # A member that was asked about before its Gang came is to be tried again.
         self.freed |= new.slots.keys()
@@ -305,7 +314,7 @@ class Ledger:
     def remove_gang(self, gang: Gang) -> None:
         """Forget a Gang, and what it reserved."""
         old = self._gangs.pop(_key(gang), None)
-        for name in old.slots if old else ():
+        for name in old.nodes if old else ():
             self._reserve(_key(gang), name)
         if old is not None:
             self._count_ports(old, -1)
@@ -336,10 +345,13 @@ class Ledger:
         self._snapshot = None
 
     def _vacant(self, key: GangKey, name: str) -> Counter[tuple[str, Requests]]:
-        gang = self._gangs.get(key)
-        if gang is None or name not in gang.slots:
-            return Counter()
-        return reserved_room(gang.slots[name], bound_members(self._members, key, gang, name))
+        gang, room = self._gangs.get(key), Counter[tuple[str, Requests]]()
+        if gang is not None and name in gang.slots:
+            members = bound_members(self._members, key, gang, name)
+            room += reserved_room(gang.slots[name], members)
+        if gang is not None and name in gang.planned:
+            room += reserved_room(gang.planned[name], ())
+        return room
 
     def _changed(self, name: str) -> None:
         self.freed.add(name)
@@ -371,23 +383,20 @@ def _guarded(gang: Gang) -> GuardedGang:
     minimum = {each.name: each.minimum for each in gang.spec.pod_sets}
     # The Gang of what was opted out guards nothing: its pods are like any others.
     owner = of if is_owned and gang.status.reason != Reason.OPTED_OUT else ""
-    return GuardedGang(owner, _slots_by_node(gang) if owner else {}, minimum)
+    status = gang.status if owner else GangStatus()
+    return GuardedGang(owner, _by_node(status.placement), minimum, _by_node(status.planned))
 
 
-def _slots_by_node(gang: Gang) -> Mapping[str, Placement]:
-    """The placement, node by node; empty where it cannot be read (edited by hand)."""
-    if gang.status.placement is None:
+def _by_node(written: GangPlacement | None) -> Mapping[str, Placement]:
+    """A placement, node by node; empty where it cannot be read (edited by hand)."""
+    if written is None:
         return {}
     try:
-        placement = placement_from_status(gang.status.placement)
+        placement = placement_from_status(written)
     except InvalidObject:
         return {}
-    return _by_node(placement.assignments)
-
-
-def _by_node(assignments: Iterable[Assignment]) -> Mapping[str, Placement]:
     found: defaultdict[str, list[Assignment]] = defaultdict(list)
-    for each in assignments:
+    for each in placement.assignments:
         for name, count in each.nodes:
             here = Assignment(
                 each.pod_set, each.replica, each.shape, each.requests, ((name, count),)

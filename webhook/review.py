@@ -11,6 +11,10 @@ The gang of a Ray pod never comes from the pod's labels, which tenants write, bu
 controller. The pods of wrapped objects have controllers of many kinds, so for them labels decide:
 they name an AppWrapper by its uid, and a forged pair of them has a pod of the same namespace wait.
 A pod whose RayCluster is not made for the AppWrapper that it names is refused, if it is in a gang.
+
+A pod whose RayCluster or AppWrapper is gone is refused: nothing would decide about it any more, and
+a controller that is behind stops asking for it. While the owner ends its pods are gated as before.
+Of an ending RayCluster only redis-cleanup has to run, the pod of a Job; it is never gated.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from kube.objects.names import (
     OPT_IN,
     RAY_NODE_TYPE,
     RAY_NODE_TYPES,
+    RAY_REDIS_CLEANUP,
 )
 from kube.ray.ray_cluster import opt_in, owner_cluster
 from kube.ray.wrapped_by import wrapped_by
@@ -204,7 +209,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """It could not be found out; the client that creates the pod should try again."""
+    """The pod may not be created: it is not allowed (403), or what decides is not known (503)."""
 
     code: int
     message: str
@@ -239,7 +244,7 @@ def read_request(
 def decide(review: Review, lookup: Lookup) -> Decision:
     """Decide about one pod."""
     pod = review.pod
-    if pod is None or pod.spec is None or _left_alone(pod.spec):
+    if pod is None or pod.spec is None or _left_alone(pod.spec) or _cleans_redis_up(pod):
         return ALLOW
     owner, wrapper = _ray_owner(review.namespace, pod), _wrapper(review.namespace, pod)
     found = lookup.find(wrapper) if wrapper is not None else OFF
@@ -247,6 +252,8 @@ def decide(review: Review, lookup: Lookup) -> Decision:
         return ALLOW if owner is None else _by_owner(owner, pod.spec, lookup)
     if found is None:
         return Ask(wrapper)
+    if isinstance(found, Gone):
+        return _outlived(wrapper)
     if owner is not None:
         return _by_both(wrapper, owner, pod.spec, lookup)
     return Gate(gate_patch(_gates(pod.spec))) if _is_ours(found) else ALLOW
@@ -354,6 +361,13 @@ def _left_alone(spec: _Spec) -> bool:
     return bool(spec.node_name) or GATE in _gates(spec)
 
 
+def _cleans_redis_up(pod: _Pod) -> bool:
+    """Say whether KubeRay waits for this pod to end a RayCluster: it copies the head's labels."""
+    if pod.metadata.labels.get(RAY_NODE_TYPE) != RAY_REDIS_CLEANUP:
+        return False
+    return any(each.controller and each.kind == "Job" for each in pod.metadata.owner_references)
+
+
 def _wrapper(namespace: str, pod: _Pod) -> AppWrapperKey | None:
     named = wrapped_by(pod.metadata.labels)
     if named is None or not NAME.fullmatch(named.name):
@@ -390,10 +404,10 @@ def _by_both(wrapper: AppWrapperKey, owner: ClusterKey, spec: _Spec, lookup: Loo
     Labels of a template would otherwise take a pod from the gang of its RayCluster into another.
     """
     cluster, ours = lookup.find(owner), _is_ours(lookup.find(wrapper))
-    if cluster is None:
-        return Ask(owner)
     by_owner = _by_owner(owner, spec, lookup)
-    if isinstance(cluster, Gone) or cluster.labels.get(APP_WRAPPER_UID) == wrapper.uid:
+    if cluster is None or isinstance(cluster, Gone):
+        return by_owner
+    if cluster.labels.get(APP_WRAPPER_UID) == wrapper.uid:
         return Gate(gate_patch(_gates(spec))) if ours else by_owner
     if ours or isinstance(by_owner, Gate):
         return Deny(403, _not_of(wrapper, owner))
@@ -412,12 +426,20 @@ def _by_owner(key: ClusterKey, spec: _Spec, lookup: Lookup) -> Decision:
     if cluster is None:
         return Ask(key)
     if isinstance(cluster, Gone):
-        return ALLOW
+        return _outlived(key)
     labels = _namespace_labels(key, cluster, lookup)
     if isinstance(labels, Ask):
         return labels
     gated = opt_in(cluster.labels, cluster.annotations, labels).gated
     return Gate(gate_patch(_gates(spec))) if gated else ALLOW
+
+
+def _outlived(key: ClusterKey | AppWrapperKey) -> Deny:
+    return Deny(
+        403,
+        f"{key} (uid {key.uid}), for which the pod is made, is gone; allowed: a pod of one that "
+        "exists",
+    )
 
 
 def _namespace_labels(key: ClusterKey, cluster: Marks, lookup: Lookup) -> Mapping[str, str] | Ask:

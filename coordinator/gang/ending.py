@@ -13,7 +13,7 @@ from coordinator.messages.actions import Action, DeleteGang, WriteGangStatus
 from coordinator.messages.clock import Moment
 from coordinator.record.status import recorded
 from kube.codec.observed_pod import ObservedPod
-from kube.objects.gang import Gang
+from kube.objects.gang import Gang, GangStatus
 from reservation.edits import without_slots
 from reservation.slots import is_released, slots_of, vacant_slots
 from scheduling.model.gang import GangKey
@@ -28,6 +28,7 @@ Its RayCluster may also be one that the watch has not told of yet.
 
 _NAMED = 3  # finalizers; there may be many
 _SHOWN = 120  # characters of each
+_RESERVING = ("placement", "planned")  # the fields of a status for which room is kept
 
 
 def on_their_way(placement: Placement, pods: Iterable[ObservedPod]) -> Placement | None:
@@ -85,7 +86,7 @@ def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
     meta = gang.metadata
     if meta.deletion_timestamp is None:
         return [DeleteGang(key, meta.uid)]
-    if gang.status.placement is None:
+    if not _reserves(gang.status):
         return []
     return [_write(key, gang, _without_placement(gang, epoch))]
 
@@ -93,7 +94,7 @@ def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
 def keep_queue(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
     """Have the Gang of what was opted out reserve nothing; it says in which queue pods count."""
     status = gang.status
-    if status.reason == Reason.OPTED_OUT and status.placement is None:
+    if status.reason == Reason.OPTED_OUT and not _reserves(status):
         return []
     said = _without_placement(gang, epoch)
     told = {
@@ -128,10 +129,13 @@ def _some(finalizers: Sequence[str]) -> str:
     return shown + (f" and {more} more" if more > 0 else "")
 
 
+def _reserves(status: GangStatus) -> bool:
+    return status.placement is not None or status.planned is not None
+
+
 def _without_placement(gang: Gang, epoch: int) -> dict[str, object]:
-    status = {key: said for key, said in recorded(gang.status).items() if key != "placement"}
     return {
-        **status,
+        **{key: said for key, said in recorded(gang.status).items() if key not in _RESERVING},
         "epoch": epoch,
         "reason": Reason.TERMINATING,
         "message": "the RayCluster is gone, or opted out; a finalizer holds this Gang",

@@ -40,14 +40,10 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a gang that was resumed may have to be suspended again, and since when.
-
-    `woken` says that KubeRay was asked since then to look at the RayCluster again.
-    """
+    """Why a gang that was resumed may have to be suspended again, and since when."""
 
     kind: str
     since: float
-    woken: bool = False
 
 
 @dataclass(slots=True)

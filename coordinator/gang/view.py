@@ -133,7 +133,7 @@ class Queueing:
     """Why the surplus waits that the last cycle was asked for."""
     planned: Placement | None = None
     """Where the gang will be once what ends already has ended; until the first cycle of a term
-    where its pods were nominated before. Nothing is released on it."""
+    as the record says, or where its pods were nominated. Nothing is released on it."""
     position: int = 0
 
 
@@ -301,11 +301,23 @@ class Nominating:
 
 
 @dataclass(slots=True)
+class Unmade:
+    """How many pods of the gang there are while some are missing, and since when so many.
+
+    `woken`: KubeRay was asked since then to look again.
+    """
+
+    exist: int
+    since: float
+    woken: bool = False
+
+
+@dataclass(slots=True)
 class Repairs:
     """What goes wrong with pods of the gang, and since when.
 
-    Written by `gang.repair`, `reconcile.deletions`, `reconcile.lost_slots` and, where a part is
-    lost for good, by `reconcile.breaking`.
+    Written by `gang.repair`, `reconcile.deletions`, `reconcile.lost_slots`,
+    `reconcile.missed_pods` and, where a part is lost for good, by `reconcile.breaking`.
     """
 
     stuck_since: dict[str, float] = field(default_factory=dict)
@@ -316,6 +328,7 @@ class Repairs:
     """When pods that Muster did not release may be deleted."""
     pod_removed: bool = False
     """Muster has deleted a pod of the gang, or an earlier leader may have."""
+    unmade: Unmade | None = None
     bind_refusal: str = ""
     """What kube-scheduler said of late against a pod on its node."""
     settled: frozenset[str] | None = None

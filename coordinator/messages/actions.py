@@ -113,7 +113,8 @@ class DeletePod:
     `node` is that node. `why` is the reason that the log gives: Stranded, the pod cannot get onto
     its node; Torn, a part of its gang was released and the rest never came onto its nodes; Adopted,
     Muster did not release the pod and kube-scheduler cannot place it; Stopped, the gang is being
-    stopped, and the eviction of the pod is refused.
+    stopped, and the eviction of the pod is refused. `of_job`: it is taken from its Job first, which
+    would count it as failed, and make the next one only after a pause that doubles with each.
     """
 
     gang: GangKey
@@ -123,6 +124,7 @@ class DeletePod:
     resource_version: str
     node: str = ""
     why: str = ""
+    of_job: bool = False
 
 
 @dataclass(frozen=True, slots=True)

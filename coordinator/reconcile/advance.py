@@ -26,6 +26,7 @@ from coordinator.reconcile.lost_slots import (
     keep_late_releases,
     tell_kept_slots,
 )
+from coordinator.reconcile.missed_pods import wake_kuberay
 from coordinator.reconcile.nominations import nominate_pods
 from coordinator.reconcile.probing import probe
 from coordinator.reconcile.quota_claims import claim_what_is_to_come
@@ -62,6 +63,7 @@ STEPS: tuple[Step, ...] = (
     hear_owner,
     claim_what_is_to_come,
     suspend_again,
+    wake_kuberay,
     write_record,
     tell_user,
     fence_pods,

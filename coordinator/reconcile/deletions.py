@@ -110,4 +110,18 @@ def _delete(look: Look, pod: ObservedPod, why: str) -> Iterator[Action]:
         writes.deleted.add(pod.uid)
         view.repairs.pod_removed = True
         node, version = pod.settled_on, pod.resource_version
-        yield DeletePod(view.key, pod.namespace, pod.name, pod.uid, version, node, why)
+        yield DeletePod(
+            view.key,
+            pod.namespace,
+            pod.name,
+            pod.uid,
+            version,
+            node,
+            why,
+            of_job=_is_of_job(look, pod),
+        )
+
+
+def _is_of_job(look: Look, pod: ObservedPod) -> bool:
+    found, member = look.cluster, pod.member
+    return isinstance(found, StandIn) and member is not None and member.pod_set in found.completions

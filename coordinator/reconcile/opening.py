@@ -38,8 +38,8 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     """Begin a view with what the record says; the pins tell where there is no record.
 
     Whatever an earlier leader released or may still be releasing is taken as it stands: its
-    placement is adopted, and the pods that are still gated are fenced before anything else. Where
-    pods are nominated is taken for the plan, until the first cycle says what it is.
+    placement is adopted, and the pods that are still gated are fenced before anything else. The
+    recorded plan stands, or what nominations tell of it, until the first cycle says what it is.
     """
     view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
     view.telling = Telling(share_of(view.cluster_uid))
@@ -52,7 +52,7 @@ def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
     if view.reservation.placement is None:
         _adopt_pins(view, cluster, pods)
     if not scene.decided:
-        view.queueing.planned = placement_from_nominations(pods)
+        view.queueing.planned = _planned(view) or placement_from_nominations(pods)
         view.nominating.planned_to = frozenset(pod.nominated_to for pod in pods) - {""}
     view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(cluster), pods)
     _hear_kuberay(view, cluster, pods)
@@ -75,6 +75,17 @@ def _adopt(view: GangView, gang: Gang) -> None:
         return  # edited by hand; what was released is rebuilt from the pins
     view.reservation.placement = placement if slots_of(placement) else None
     view.reservation.epoch = gang.status.placement.epoch
+
+
+def _planned(view: GangView) -> Placement | None:
+    """Read where an earlier leader would have placed the gang, once others have ended."""
+    gang = view.record.gang
+    if gang is None or gang.status.planned is None:
+        return None
+    try:
+        return placement_from_status(gang.status.planned)
+    except InvalidObject:
+        return None  # edited by hand
 
 
 def _adopt_hold(view: GangView, cluster: RayCluster, gang: Gang | None) -> None:

@@ -1,18 +1,14 @@
 """Has a gang suspended again that was resumed and cannot start: all of it exists, or nothing.
 
-Its pods do not come, or otherwise than foreseen so that they do not fit. KubeRay is asked to look
-again first, where it may only have missed that a pod of the RayCluster is gone.
+Its pods do not come, or otherwise than foreseen so that they do not fit.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import floor
 
 from coordinator.gang import wrapped
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start import Doubt, Phase, difference, exist_in_words
-from coordinator.gang.late_starts import stamp_of
-from coordinator.messages.actions import Action, WakeKubeRay
 from coordinator.reconcile.fences import gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.timing_out import create_seconds
@@ -23,13 +19,6 @@ from scheduling.model.verdict import Reason
 
 UNFIT_PATIENCE = 5.0
 """Seconds until a gang is suspended again whose pods exist and cannot be placed."""
-
-WAKE_AFTER = 35.0
-"""Seconds without a new pod until KubeRay is asked to look again.
-
-KubeRay makes no pod of a group for 30 s where the last one was gone before its cache showed it
-(`ExpectationsTimeout` in its scale_expectations.go), and looks again by itself only after 300 s.
-"""
 
 LATE, REFUSED, UNFIT = "late", "refused", "unfit"
 """Why a gang may have to be suspended again."""
@@ -61,18 +50,15 @@ def suspend_again(look: Look) -> Done:
     if doubt is None or held.doubt is None or held.doubt.kind != doubt:
         held.doubt = Doubt(doubt, look.now) if doubt is not None else None
     if held.doubt is None or look.now < _due(look, held.doubt):
-        return Done(_wake(look))
+        return NOTHING_DONE
     return _return(look, held.doubt) if withdraw(look, gated(look.pods)) else NOTHING_DONE
 
 
 def doubted_at(look: Look) -> Iterator[float]:
-    """Yield when time alone has a RayCluster suspended again, or KubeRay asked to look."""
+    """Yield when time alone has a RayCluster suspended again."""
     doubt = look.view.held.doubt
-    if doubt is None:
-        return
-    yield _due(look, doubt)
-    if _wants_waking(look, doubt):
-        yield doubt.since + WAKE_AFTER
+    if doubt is not None:
+        yield _due(look, doubt)
 
 
 def _doubt(look: Look) -> str | None:
@@ -90,20 +76,6 @@ def _doubt(look: Look) -> str | None:
     if isinstance(asked, NotReady):
         waits = asked.reason not in STAYS
     return UNFIT if waits and view.reservation.placement is None else None
-
-
-def _wake(look: Look) -> list[Action]:
-    """Have KubeRay look again, once, where no pod came for a time."""
-    held, cluster, doubt = look.view.held, as_it_is(look), look.view.held.doubt
-    if doubt is None or not _wants_waking(look, doubt) or look.now < doubt.since + WAKE_AFTER:
-        return []
-    held.doubt = replace(doubt, woken=True)
-    return [WakeKubeRay(look.view.key, cluster, stamp_of(look.scene.moment.wall))]
-
-
-def _wants_waking(look: Look, doubt: Doubt) -> bool:
-    late = doubt.kind.startswith(LATE) and not doubt.woken
-    return late and not isinstance(look.cluster, StandIn)
 
 
 def _due(look: Look, doubt: Doubt) -> float:

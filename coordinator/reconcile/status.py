@@ -228,6 +228,8 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     placed = view.reservation
     if placed.placement is not None:
         status["placement"] = placement_json(placed.placement, placed.epoch, placed.queue)
+    if view.queueing.planned is not None:
+        status["planned"] = _places_json(view.queueing.planned)
     status["evictions"] = endings_json(view.eviction.endings)
     status["lateStarts"] = late_starts_json(view.late)
     status["held"] = held_json(view.held)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coordinator.reconcile import breaking, hearing_owner, holding, timing_out
+from coordinator.reconcile import breaking, hearing_owner, holding, missed_pods, timing_out
 from coordinator.reconcile.look import Look
 from coordinator.reconcile.lost_slots import slot_patience
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
@@ -31,6 +31,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield from view.eviction.moments()
     yield timing_out.next_at(look)
     yield from holding.next_at(look)
+    yield from missed_pods.next_at(look)
     yield hearing_owner.warn_at(look)
     yield view.telling.next_at
     yield view.nominating.next_at

@@ -149,12 +149,12 @@ class Urgency:
 
 
 def _is_awaited(status: Status, written: Status) -> bool:
-    """Say whether nothing goes on before it is written: what is stopped, or suspended again.
+    """Say whether others wait for it to be written: what ends, for which plan, what is held again.
 
     That a RayCluster is held stands on it too, until there is a first status.
     """
     held = bool(written) and status.get("held") != written.get("held")
-    return held or status.get("evictions") != written.get("evictions")
+    return held or any(status.get(each) != written.get(each) for each in ("evictions", "planned"))
 
 
 def _says_the_same(status: Status, written: Status) -> bool:

@@ -140,10 +140,11 @@ class WriteLines:
     def line_of(self, status: Status, written: Status, *, waits: bool) -> WriteLine | None:
         """Return the line for a change of a status; None where that is written when it is due.
 
-        `waits`: the gang waits for its minimum or for surplus. A placement, and the first word that
-        a gang waits, stand in no line.
+        `waits`: the gang waits for its minimum or for surplus. A placement or a plan, and the first
+        word that a gang waits, stand in no line.
         """
-        same = all(status.get(field) == written.get(field) for field in ("placement", "phase"))
+        urgent = ("placement", "planned", "phase")
+        same = all(status.get(field) == written.get(field) for field in urgent)
         if not (waits and same):
             return None
         return self.numbers if status["reason"] == written.get("reason") else self.reasons

@@ -418,11 +418,13 @@ class Executor:
 
     @_do.register
     async def _delete_pod(self, action: DeletePod) -> list[Event]:
-        path = PODS.path(action.namespace, action.name)
+        path, version = PODS.path(action.namespace, action.name), action.resource_version
         try:
-            await self._client.delete(
-                path, uid=action.uid, resource_version=action.resource_version
-            )
+            if action.of_job:
+                version = await self._stopper.take_from_job(
+                    action.namespace, action.name, action.uid, version
+                )
+            await self._client.delete(path, uid=action.uid, resource_version=version)
         except NotFound:
             WRITES.labels("pod_delete", "gone").inc()
             gone = PodGone(action.namespace, action.name, action.uid, Teller.ANSWER)

@@ -7,11 +7,15 @@ from kube.api.resources import PODS, RAY_CLUSTERS, RAY_JOBS
 from kube.codec.pod_patches import Operation
 from kube.objects import names
 from kube.objects.base import Present
+from kube.objects.core import BarePod
 from kube.objects.ray import RayCluster, RayJob
 from kube.ray.held_start import HELD
 from kube.ray.ray_owner import suspension_note
 
 DRY_RUN = "?dryRun=All"
+_JOB_SELECTOR = ("batch.kubernetes.io/controller-uid", "controller-uid")
+"""The labels by which a Job finds its pods, the present one and the earlier one."""
+
 _HELD = f"/metadata/annotations/{names.HELD.replace('/', '~1')}"
 
 
@@ -70,6 +74,13 @@ class Stopper:
             note = {"uid": cluster.metadata.uid, "annotations": {names.HELD: HELD}}
             await self._client.merge_patch(path, {"metadata": note})
         await self._client.json_patch(path, operations, as_=Present)
+
+    async def take_from_job(self, namespace: str, name: str, uid: str, version: str) -> str:
+        """Take a pod off the selector of its Job, which gives it up; return its new version."""
+        gone = dict.fromkeys(_JOB_SELECTOR)
+        taken = {"metadata": {"uid": uid, "resourceVersion": version, "labels": gone}}
+        found = await self._client.merge_patch(PODS.path(namespace, name), taken, as_=BarePod)
+        return found.metadata.resource_version
 
     async def wake(self, cluster: RayCluster, at: str) -> None:
         """Have KubeRay reconcile a RayCluster: it does at each change of an annotation."""

@@ -14,7 +14,7 @@ from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.known import Known
-from coordinator.state.preempting import propose
+from coordinator.state.preempting import note_plan, propose
 from coordinator.state.verdict_counts import GANG, PODS
 from reservation.edits import merged, with_homeless
 from scheduling.admission.refusal_memory import Memory
@@ -97,18 +97,14 @@ def question(known: Known, memory: Memory | None, moment: Moment) -> Callable[[]
 
 
 def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:
-    """Note where gangs will be for which all that is in their way ends already.
+    """Note where gangs will be for which all that is in their way ends already, and drop the rest.
 
-    That their victims end is on the record, or can be seen: so any leader comes to such a plan.
+    That their victims end is being written, or can be seen: so any leader comes to such a plan.
     """
     begun = (each for each in preemptions if all(part.is_ending for part in each.parts))
     plans = {each.preemptor: parted(each.plan)[0] for each in begun}
     for key, view in known.views.items():
-        plan = plans.get(key)
-        if view.queueing.planned != plan:
-            view.queueing.planned = plan
-            known.room.update(view, known.cache.members(key, view.cluster_uid))
-            known.agenda.dirty.add(key)
+        note_plan(known, view, plans.get(key))
 
 
 def _remembered(known: Known, moment: Moment) -> Memory | None:

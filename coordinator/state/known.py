@@ -36,6 +36,7 @@ from kube.foreseen.gang import foreseen_gang
 from scheduling.admission.refusal_memory import Memory
 from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey
+from scheduling.model.placement import Placement
 from scheduling.model.preemption import GangPart
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
@@ -55,11 +56,13 @@ class Resumption:
 class Trial:
     """What is to end for a waiting gang: of each gang the replicas, none where all of it is.
 
-    `asked` are the namespaces whose disruption budgets are being read, or were; `budgets` are
-    those that were read, by namespace, and `unread` says of others why they were not.
+    `plan` is where the gang will be then. `asked` are the namespaces whose disruption budgets are
+    being read, or were; `budgets` are those that were read, by namespace, and `unread` says of
+    others why they were not.
     """
 
     chosen: Mapping[GangKey, tuple[str, ...]]
+    plan: Placement
     asked: set[str] = field(default_factory=set)
     budgets: dict[str, tuple[Budget, ...]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from coordinator.gang.budgets import Objection, objections
 from coordinator.gang.eviction import BY_BUDGET, REFUSED, Ending, Probe, covered, replicas
 from coordinator.gang.stopping import Suspend
+from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.messages.clock import Moment
@@ -22,6 +23,7 @@ from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import gang_holder
+from scheduling.model.placement import Placement
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.verdict import Reason
 
@@ -38,7 +40,9 @@ def propose(known: Known, preemptions: Sequence[Preemption], moment: Moment) -> 
         trial = known.term.trials.get(each.preemptor)
         if trial is None or trial.chosen != chosen:
             drop_trial(known, each.preemptor)
-            _begin(known, each.preemptor, chosen, moment)
+            _begin(known, each, chosen, moment)
+        else:
+            trial.plan = parted(each.plan)[0]
 
 
 def settle_trials(known: Known, moment: Moment) -> list[Action]:
@@ -65,6 +69,15 @@ def _settle(
         drop_trial(known, preemptor)
         for key, probe in probes.items():
             _decide(known, known.views[key], probe.ending)
+        note_plan(known, known.views[preemptor], trial.plan)
+
+
+def note_plan(known: Known, view: GangView, plan: Placement | None) -> None:
+    """Note where a gang will be for which all that is in its way ends, and have it written."""
+    if view.queueing.planned != plan:
+        view.queueing.planned = plan
+        known.room.update(view, known.cache.members(view.key, view.cluster_uid))
+        known.agenda.dirty.add(view.key)
 
 
 def drop_trial(known: Known, preemptor: GangKey) -> None:
@@ -84,13 +97,14 @@ def _chosen(parts: Iterable[GangPart]) -> Chosen:
     return {key: () if "" in found else tuple(sorted(found)) for key, found in names.items()}
 
 
-def _begin(known: Known, preemptor: GangKey, chosen: Chosen, moment: Moment) -> None:
+def _begin(known: Known, preemption: Preemption, chosen: Chosen, moment: Moment) -> None:
+    preemptor = preemption.preemptor
     if not chosen or any(key not in known.views for key in chosen):
         return
     message = f"stopped for {gang_holder(preemptor)}{_rank(known, preemptor)}"
     cluster = known.cache.clusters.get(preemptor)
     uid = cluster.metadata.uid if cluster is not None else ""
-    known.term.trials[preemptor] = Trial(chosen)
+    known.term.trials[preemptor] = Trial(chosen, parted(preemption.plan)[0])
     for key, parts in chosen.items():
         ending = Ending(Reason.PREEMPTED, message, moment.stamp, preemptor, parts, uid)
         known.views[key].eviction.probes[preemptor] = Probe(ending)

@@ -278,6 +278,13 @@ class GangStatus(Part, frozen=True):
     conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
     pod_sets: Annotated[OrNull[tuple[GangPodSetStatus, ...]], Allows(**map_of("name"))] = ()
     placement: GangPlacement | None = None
+    planned: Annotated[
+        GangPlacement | None,
+        Allows(
+            "Where the gang will be once what is stopped for it has ended, beside the placement. "
+            "The room is kept; nothing is released there before it is in the placement."
+        ),
+    ] = None
     evictions: Annotated[
         OrNull[tuple[GangEviction, ...]],
         Allows("What of the gang is being stopped.", **ATOMIC_LIST),

@@ -67,6 +67,8 @@ RAY_NO_OTHER_HEAD = "ray.io/disable-provisioned-head-restart"
 """On RayClusters that KubeRay made for a RayJob in SidecarMode."""
 RAY_HEAD_GROUP = "headgroup"
 RAY_NODE_TYPES = ("head", "worker")
+RAY_REDIS_CLEANUP = "redis-cleanup"
+"""The node type of the pod for which a RayCluster with fault tolerance waits at its end."""
 
 PART_OF = "app.kubernetes.io/part-of"  # label of all objects that the manifests make
 PART_OF_MUSTER = "muster"

@@ -111,13 +111,16 @@ def bound(plot: Plot) -> Counter[str]:
     return Counter(label(pod, "job-name") or label(pod, names.RAY_CLUSTER) for pod in pods)
 
 
-def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(plot: Plot) -> None:
+@pytest.mark.parametrize(("cpus", "phase"), [(4, "Running"), (1, "Queued")])
+def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(
+    plot: Plot, cpus: int, phase: str
+) -> None:
     """The deletion of such a RayCluster waits for this pod, which copies most of the head's
     labels. It goes with the RayCluster as soon as it has run, so only a watch is sure to see it."""
-    plot.add_node(4)
+    plot.add_node(cpus)
     options = {"redisAddress": "redis:6379"}
     plot.create(gang("durable", group(replicas=1), gcsFaultToleranceOptions=options))
-    plot.wait_running("durable", 2)
+    plot.wait_phase("durable", phase)
     seen: list[Json] = []
 
     def see(_: str, found: Json) -> None:

@@ -83,6 +83,33 @@ def test_a_reserved_host_port_is_refused_and_others_are_the_schedulers_matter() 
     assert list(ask(known, with_port(pod("new"), 80)).passed) == ["a", "b"]
 
 
+def test_room_that_is_being_made_for_a_gang_is_refused_before_and_after_the_victim_ends() -> None:
+    """Also to its own pods: nothing of it is released before the placement is written."""
+    victim = pod("victim", gpu=8, on="a")
+    known = ledger(node("a"), node("b"), victim, gang(planned={"a": 1}))
+    assert ask(known, pod("new", gpu=1)).passed == ["b"]
+    known.remove_pod(victim["metadata"]["uid"])
+    asked = ask(known, pod("new", gpu=1))
+    assert (asked.passed, asked.unresolvable) == (["b"], {"a": RESERVED})
+    own = member(pinned(pod("w", gpu=8), "a"))
+    assert ask(known, own).unresolvable == {"a": NO_SLOT, "b": NO_SLOT}
+    known.put_gang(as_gang(gang(slots={"a": 1})))
+    assert ask(known, own).passed == ["a"]
+    assert ask(known, pod("new", gpu=1)).passed == ["b"]
+
+
+@pytest.mark.parametrize("after", [None, gang(), gang(planned={"b": 1})], ids=str)
+def test_room_that_is_made_no_more_is_free(after: Json | None) -> None:
+    known = ledger(node("a"), node("b"), gang(planned={"a": 1}))
+    known.freed.clear()
+    if after is None:
+        known.remove_gang(as_gang(gang()))
+    else:
+        known.put_gang(as_gang(after))
+    assert "a" in ask(known, pod("new", gpu=8)).passed
+    assert "a" in known.freed
+
+
 def test_full_is_full_even_where_room_is_reserved_too() -> None:
     known = ledger(node("a"), pod("old", gpu=8, on="a"), gang(slots={"a": 1}))
     assert ask(known, pod("new", gpu=1), ["a"]).failed == {"a": NO_ROOM}

@@ -93,7 +93,9 @@ def any_node(draw: st.DrawFn) -> Json:
 @st.composite
 def any_gang(draw: st.DrawFn) -> Json:
     slots = draw(st.dictionaries(st.sampled_from((*NODES, "unknown")), st.integers(1, 2)))
-    found = gang(draw(st.sampled_from(GANGS)), slots=slots, gpu=draw(st.integers(0, 2)))
+    planned = draw(st.dictionaries(st.sampled_from((*NODES, "unknown")), st.integers(1, 2)))
+    name, gpu = draw(st.sampled_from(GANGS)), draw(st.integers(0, 2))
+    found = gang(name, slots=slots, planned=planned, gpu=gpu)
     ported = draw(st.booleans())
     return with_port(found, PORT) if slots and ported else found
 

@@ -89,16 +89,24 @@ def gang(
     minimum: int | None = None,
     of: str = "",
     kind: str = "RayCluster",
+    planned: Mapping[str, int] | None = None,
 ) -> Json:
-    """A Gang; `slots` (node -> pods) of its workers' shape are its placement."""
+    """A Gang; `slots` (node -> pods) of its workers' shape are its placement.
+
+    `planned` are those of the plan that it has while others end for it.
+    """
     model = observe(msgspec.convert(member(pod("model", gpu=gpu, cpu=cpu), name), Pod))
     assert model.member is not None
     assert model.member.shape is not None
     requests = {"cpu": str(cpu), GPU: str(gpu), "pods": "1"}
-    placed = {"shape": model.member.shape.key, "requests": requests, "nodes": dict(slots or {})}
+    shape = {"shape": model.member.shape.key, "requests": requests}
     count = sum((slots or {}).values())
     uid = of or f"uid-{name}"
-    sets = [{"name": "workers", "assignments": [placed]}]
+    status = {
+        part: {"epoch": 1, "podSets": [{"name": "workers", "assignments": [shape | {"nodes": at}]}]}
+        for part, at in (("placement", slots), ("planned", planned))
+        if at
+    }
     least = count if minimum is None else minimum
     return {
         "metadata": {
@@ -111,7 +119,7 @@ def gang(
             "rayClusterUid": uid,
             "podSets": [{"name": "workers", "count": count, "minimum": least}],
         },
-        "status": {"placement": {"epoch": 1, "podSets": sets}} if slots else {},
+        "status": status,
     }
 
 

@@ -149,9 +149,10 @@ async def test_an_unknown_cluster_is_read(start: Start) -> None:
     assert reader.asked == [CLUSTER]
 
 
-async def test_a_cluster_that_is_gone_does_not_hold_the_pod_up(start: Start) -> None:
+async def test_a_pod_whose_cluster_is_gone_is_refused(start: Start) -> None:
     client = await start(Known(None), Reads(cluster=GONE))
-    assert (await _review(client, worker()))["response"]["allowed"]
+    response = (await _review(client, worker()))["response"]
+    assert (response["allowed"], response["status"]["code"]) == (False, 403)
 
 
 async def test_after_one_miss_the_cache_is_not_asked_about_the_namespace(start: Start) -> None:

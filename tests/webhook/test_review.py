@@ -200,7 +200,6 @@ def test_a_subresource_is_allowed() -> None:
         (NOTHING, labelled("false"), False),
         (labelled(), GONE, True),
         (NOTHING, GONE, False),
-        (GONE, labelled(), False),
     ],
 )
 def test_a_pod_is_gated_when_its_cluster_or_namespace_says_so(
@@ -208,6 +207,18 @@ def test_a_pod_is_gated_when_its_cluster_or_namespace_says_so(
 ) -> None:
     decision = _decided(worker(), Known(cluster, namespace))
     assert isinstance(decision, Gate if gated else Allow)
+
+
+@pytest.mark.parametrize("namespace", [NOTHING, labelled(), labelled("false"), None])
+def test_a_pod_of_a_ray_cluster_that_is_gone_is_refused(namespace: Marks | None) -> None:
+    """Whether it was a gang is known no more, and its pods are garbage either way."""
+    refused = _decided(worker(), Known(GONE, namespace))
+    assert isinstance(refused, Deny)
+    assert refused.code == 403
+    assert refused.message == (
+        f"RayCluster demo/raycluster-kuberay (uid {CLUSTER.uid}), for which the pod is made, is "
+        "gone; allowed: a pod of one that exists"
+    )
 
 
 def test_an_unknown_cluster_is_asked_for() -> None:

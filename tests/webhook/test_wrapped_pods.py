@@ -107,22 +107,61 @@ def test_a_pod_of_any_kind_is_gated_by_its_labels() -> None:
 
 
 def test_a_ray_pod_of_a_wrapped_cluster_is_gated_once_whichever_rule_asks_first() -> None:
-    for cluster in (made_for("w-1"), made_for("w-1", opted_in=True), GONE):
+    for cluster in (made_for("w-1"), made_for("w-1", opted_in=True)):
         assert gates(pod("worker"), Known(NOTED, cluster)) == [GATE]
     gated = pod("worker")
     pod_of(gated)["spec"]["schedulingGates"] = [OURS]
     assert decided(gated, Known(NOTED, labelled())) is ALLOW
 
 
-@pytest.mark.parametrize("wrapper", [GONE, NOTHING], ids=["gone", "of another controller"])
-def test_without_an_appwrapper_of_musters_the_owner_decides(wrapper: Marks | Gone) -> None:
-    assert decided(pod(), Known(wrapper)) is ALLOW
+def test_with_an_appwrapper_of_another_controller_the_owner_decides() -> None:
+    assert decided(pod(), Known(NOTHING)) is ALLOW
     wrapped = made_for("w-1", opted_in=True)
-    assert gates(pod("worker"), Known(wrapper, wrapped)) == [GATE]
-    assert decided(pod("worker"), Known(wrapper, NOTHING)) is ALLOW
+    assert gates(pod("worker"), Known(NOTHING, wrapped)) == [GATE]
+    assert decided(pod("worker"), Known(NOTHING, NOTHING)) is ALLOW
 
 
-@pytest.mark.parametrize("wrapper", [NOTED, GONE, NOTHING], ids=["of ours", "gone", "of others"])
+@pytest.mark.parametrize(
+    ("name", "cluster"),
+    [
+        ("plain", GONE),
+        ("worker", made_for("w-1")),
+        ("worker", made_for("w-1", opted_in=True)),
+        ("worker", NOTHING),
+        ("worker", GONE),
+        ("worker", None),
+    ],
+)
+def test_a_pod_of_an_appwrapper_that_is_gone_is_refused(name: str, cluster: Marks | Gone) -> None:
+    """Whatever makes it outlived its AppWrapper, and no quota counts it any more."""
+    refused = decided(pod(name), Known(GONE, cluster))
+    assert isinstance(refused, Deny)
+    assert refused.code == 403
+    assert refused.message == (
+        "AppWrapper demo/aw (uid w-1), for which the pod is made, is gone; allowed: a pod of one "
+        "that exists"
+    )
+
+
+def test_a_pod_of_an_appwrapper_whose_ray_cluster_is_gone_is_refused() -> None:
+    refused = decided(pod("worker"), Known(NOTED, GONE))
+    assert isinstance(refused, Deny)
+    assert refused.message.startswith("RayCluster demo/raycluster-kuberay (uid ")
+
+
+@pytest.mark.parametrize("wrapper", [NOTED, GONE, None], ids=["there", "gone", "unknown"])
+def test_what_cleans_redis_up_is_never_held(wrapper: Marks | Gone | None) -> None:
+    """The deletion of its RayCluster waits for it, also where that has outlived its AppWrapper."""
+    assert decided(pod("redis-cleanup"), Known(wrapper)) is ALLOW
+
+
+def test_only_a_job_cleans_redis_up() -> None:
+    forged = pod("redis-cleanup")
+    pod_of(forged)["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet"
+    assert gates(forged, Known(NOTED)) == [GATE]
+
+
+@pytest.mark.parametrize("wrapper", [NOTED, NOTHING], ids=["of ours", "of others"])
 @pytest.mark.parametrize("cluster", [labelled(), made_for("w-2", opted_in=True)], ids=str)
 def test_labels_take_no_pod_out_of_the_gang_of_its_ray_cluster(
     wrapper: Marks | Gone, cluster: Marks
@@ -185,7 +224,7 @@ def cache(*wrappers: Holds) -> Cache:
 
 def test_the_label_says_in_which_group_the_appwrapper_is() -> None:
     named = pod(**{APP_WRAPPER_GROUP: MCAD_GROUP})
-    assert decided(named, Known(NOTED).but({MCADS: GONE})) is ALLOW
+    assert isinstance(decided(named, Known(NOTED).but({MCADS: GONE})), Deny)
     assert decided(named, Known(None).but({MCADS: None})) == Ask(MCADS)
 
 

@@ -15,11 +15,12 @@ import pytest
 from kube.objects import names
 from kube.wrapped.conditions import NOTICES
 from kube.wrapped.mcad_states import NO_ROOM
+from testbed.components import CONTROLLER_MANAGER, SCHEDULER
 from testbed.muster import Muster, wait_app_wrappers_trusted
 from testbed.nodes import NodeSpec, copies
 from testbed.recorder import Recorder
 from tests.controlplane.app_wrappers.conftest import MCAD_DEFINITIONS
-from tests.controlplane.plot import Plot, is_ready, label
+from tests.controlplane.plot import Plot, is_ready, label, pin
 from tests.controlplane.rayclusters import (
     Json,
     cluster_spec,
@@ -312,6 +313,61 @@ def test_a_job_completes_and_its_app_wrapper_succeeds(plot: Plot, recorder: Reco
     plot.delete(WRAPPER, "work")
     left = (("Job", "work"), ("ConfigMap", "settings"), ("Gang", f"{names.APP_WRAPPER_GANG}work"))
     plot.wait(lambda: not exist(plot, *left), "all of it to be gone")
+
+
+def test_a_ray_cluster_that_outlives_its_app_wrapper_gets_no_pod_and_ends(
+    plot: Plot, recorder: Recorder
+) -> None:
+    """Until the garbage collector comes; Redis is cleaned up then, with the labels of the head."""
+    plot.add_node(4)
+    options = {"redisAddress": "redis:6379"}
+    durable = ray_cluster("durable", group(replicas=1, most=3), gcsFaultToleranceOptions=options)
+    create(plot, wrapper("durable", durable))
+    plot.wait_ready("durable", 2)
+    collector = plot.cluster.process(CONTROLLER_MANAGER)
+    collector.pause()
+    try:
+        plot.cluster.kubectl("-n", plot.name, "delete", "appwrapper", "durable")
+        plot.scale("durable", replicas=3)
+        plot.wait(
+            lambda: any(
+                "/durable" in e["note"] and "is gone" in e["note"] for e in plot.all("Event")
+            ),
+            "KubeRay to say that the pod was refused",
+        )
+        assert len(plot.pods("durable")) == 2
+    finally:
+        collector.resume()
+    plot.wait_gone("RayCluster", "durable")
+    made = [each for each in recorder.events if each.namespace == plot.name]
+    cleanup = [each for each in made if "redis-cleanup" in each.name]
+    assert {(each.gates, each.phase) for each in cleanup} >= {((), "Succeeded")}
+
+
+def test_a_job_that_loses_a_node_between_release_and_bind_is_whole_again_at_once(
+    plot: Plot, recorder: Recorder
+) -> None:
+    """None of its pods counts as failed: after three at once it would pause for 40 s."""
+    plot.add_nodes(NodeSpec("lost", cpus=3, memory="64Gi"))
+    scheduler = plot.cluster.process(SCHEDULER)
+    scheduler.pause()
+    try:
+        create(plot, wrapper("work", job("work", 3, 3)))
+        plot.wait(
+            lambda: [pin(each) for each in plot.all("Pod")] == [[plot.node("lost")]] * 3,
+            "all to be released",
+        )
+        plot.add_nodes(NodeSpec("left", cpus=3, memory="64Gi"))
+        plot.cluster.kubectl("delete", "node", plot.node("lost"))
+        plot.wait(
+            lambda: [pin(each) for each in plot.all("Pod")] == [[plot.node("left")]] * 3,
+            "all to be released to the other node",
+        )
+        failed = plot.get("Job", "work")["status"].get("failed", 0)
+    finally:
+        scheduler.resume()
+    wait_phase(plot, "work", "Succeeded")
+    assert (failed, status(plot, "work").get("resettingCount", 0)) == (0, 0)
 
 
 def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(

@@ -725,6 +725,18 @@ def test_a_node_that_is_lost_before_its_pods_run_has_it_placed_elsewhere(name: s
     assert nodes_of(world.api, "a") == ["n2"] * 4
 
 
+def test_a_released_pod_that_loses_its_node_is_taken_from_its_job() -> None:
+    """A Job counts each pod that is deleted as failed, and pauses: for 40 s after three at once."""
+    world = World(node("n1", cpu=4))
+    world.schedule = lambda: None  # type: ignore[method-assign]
+    world.create(app_wrapper("a", job("work", 4)))
+    world.settle(seconds=5)
+    world.delete("nodes", "n1")
+    world.settle(seconds=5)
+    deleted = [each for each in world.leader.log if isinstance(each, DeletePod)]
+    assert [each.of_job for each in deleted] == [True] * 4
+
+
 def test_where_the_pods_of_an_item_are_refused_all_of_it_is_deleted_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -445,12 +445,12 @@ def test_nominations_of_a_gang_that_is_being_deleted_are_taken_back() -> None:
 # ---- room that is being made
 
 
-def with_a_plan() -> World:
+def with_a_plan(guard: Guard = Guard.NOMINATION) -> World:
     """Gang v ends for p, which waits; the kubelets take their time."""
     world = World(
         node("n1", cpu=4),
         queue("team", preemption={"withinQueue": "LowerPriority"}),
-        guard=Guard.NOMINATION,
+        guard=guard,
         replicas=2,
     )
     labels = {**OPTED_IN, names.QUEUE: "team"}

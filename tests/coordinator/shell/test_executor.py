@@ -103,6 +103,33 @@ async def test_a_write_that_is_still_queued_is_not_sent_when_the_term_has_ended(
     assert heard == [PodPatchEnded(GANG, "one", None)]
 
 
+class Jobs:
+    """A client that answers a patch with the next version of the pod, and notes what was sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, object]] = []
+
+    async def merge_patch(self, _path: str, changes: object, **_: Any) -> Pod:
+        self.sent.append(("patch", changes))
+        return msgspec.structs.replace(POD, metadata=ObjectMeta(resource_version="2"))
+
+    async def delete(self, _path: str, *, uid: str, resource_version: str) -> bytes:
+        self.sent.append(("delete", (uid, resource_version)))
+        return b""
+
+
+async def test_a_pod_is_taken_from_its_job_before_it_is_deleted() -> None:
+    """A Job counts a pod that is deleted as failed; one that it gave up is none of its pods."""
+    client, heard = Jobs(), list[Event]()
+    executor = Executor(cast(Client, client), Term(), heard.extend, identity="test", concurrency=1)
+    executor.submit([DeletePod(GANG, "team", "one", "one", "1", of_job=True)])
+    await turns()
+    selector = {"batch.kubernetes.io/controller-uid": None, "controller-uid": None}
+    taken = {"metadata": {"uid": "one", "resourceVersion": "1", "labels": selector}}
+    assert client.sent == [("patch", taken), ("delete", ("one", "2"))]
+    assert heard == [PodPatchEnded(GANG, "one", None)]
+
+
 def sending_one(client: object) -> Executor:
     """An executor with one delete under way."""
     executor = Executor(

@@ -1,4 +1,4 @@
-"""Room that a gang no longer needs goes to pods of others.
+"""Room that a gang no longer needs goes to pods of others, unless it was made for another gang.
 
 KubeRay, Muster, its extender and kube-scheduler together: what the coordinator gives up is what the
 extender lets others have. The other one is a plain pod of another namespace.
@@ -11,16 +11,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from kube.objects import names
 from testbed.muster import Extender, Muster
 from tests.controlplane.plot import Plot, is_unschedulable, plotted
-from tests.controlplane.rayclusters import Json, gang, group, pod, requests
+from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, requests
 from tests.extender.with_muster.conftest import deciding, scheduling
 
 pytestmark = pytest.mark.controlplane
 
 WORKERS = 5
 HOLD = "test.muster.dev/hold"
-SETTINGS = {"SLOT_PATIENCE": "3"}
+SETTINGS = {"SLOT_PATIENCE": "3", "GUARD": "Extender"}
 _NUMBERS = itertools.count(1)
 
 
@@ -112,3 +113,22 @@ def test_a_gang_that_was_left_behind_keeps_nothing(plot: Plot, other: Plot) -> N
     wait_it_has_the_room(other)
     plot.wait_no_gang("train")
     assert len(plot.bound("train", "head")) == 1
+
+
+def test_room_is_for_the_gang_that_others_are_stopped_for(plot: Plot, other: Plot) -> None:
+    """Pods that kube-scheduler tries again as soon as a victim is gone get none of it."""
+    urgent: Json = {"priorityClassName": plot.add_priority_class("urgent", 1000)}
+    plot.add_queue("team", preemption={"withinQueue": "LowerPriority"})
+    labels = {**GANG, names.QUEUE: plot.queue("team")}
+    run_gang(plot, labels=labels)
+    fillers = [f"filler-{number}" for number in range(2 * WORKERS)]
+    for name in fillers:
+        other.create(pod(name))
+    other.wait(
+        lambda: all(is_unschedulable(other.get("Pod", name)) for name in fillers),
+        "all of them to be refused",
+    )
+    workers = group(replicas=WORKERS, **urgent)
+    plot.create(gang("first", workers, head_group=head(**urgent), labels=labels))
+    plot.wait_running("first", WORKERS + 1)
+    assert not [each for each in other.all("Pod") if "nodeName" in each["spec"]]
