@@ -63,17 +63,22 @@ def may_take(
     claim: Claim, part: GangPart, use: Use, coverage: Coverage, guarantees: Guarantees
 ) -> bool:
     """Say whether the rules of a waiting gang's queue let it take a part."""
-    is_lower = part.priority < claim.priority
-    if use.row == claim.row:
-        within = claim.queue.within_queue is WithinQueue.LOWER_PRIORITY
-        return within and is_lower and coverage.covered(use) <= claim.covered
-    reclaim = claim.queue.reclaim
-    if reclaim is Reclaim.NEVER or (reclaim is Reclaim.LOWER_PRIORITY and not is_lower):
+    if not is_open(claim.queue, claim.priority, part.queue, part.priority):
         return False
+    if use.row == claim.row:
+        return coverage.covered(use) <= claim.covered
     ours, theirs = guarantees.apart(claim.row, use.row)
     if claim.covered.isdisjoint(ours):
         return False
     return coverage.covered(use).isdisjoint(theirs)
+
+
+def is_open(queue: Queue, priority: int, victims_queue: str, victims_priority: int) -> bool:
+    """Say whether a queue's settings let a gang of a priority stop others, whatever quota covers."""
+    is_lower = victims_priority < priority
+    if victims_queue == queue.name:
+        return is_lower and queue.within_queue is WithinQueue.LOWER_PRIORITY
+    return queue.reclaim is Reclaim.ANY or (is_lower and queue.reclaim is Reclaim.LOWER_PRIORITY)
 
 
 def _candidate(part: GangPart, of_gang: Sequence[GangPart]) -> Candidate:

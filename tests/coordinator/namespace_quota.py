@@ -48,8 +48,10 @@ class QuotaWorld(World):
         """Do everybody's work, also that of the controller of quotas."""
         super().controllers()
         for quota in list(self.api.all("resourcequotas")):
-            used = {CPUS: str(cpus_used(self.api))}
-            self.api.change(quota, lambda obj, used=used: obj["status"].update(used=used))
+            self.api.change(quota, self._count)
+
+    def _count(self, quota: Json) -> None:
+        quota["status"]["used"] = {CPUS: str(cpus_used(self.api))}
 
     def _reconcile_cluster(self, cluster: Json, owned: list[Json]) -> None:
         tries = self._tries[cluster["metadata"]["uid"]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scheduling.cycle import SOON, Settings, next_cycle
 from scheduling.model.constraints import PodTerm, SpreadConstraint
 from scheduling.model.gang import Member, PendingGang
 from scheduling.model.host_ports import HostPort
-from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
+from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Refusal, Verdict
 from scheduling.preemption.candidates import candidates
 from scheduling.preemption.existing import AFFINITY, PORTS
@@ -236,6 +237,23 @@ def test_a_surplus_stops_nothing() -> None:
     gangs = [Spec("high", "a", 4, priority=1, surplus=2)]
     cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs, parts)
     assert taken(cluster) == {}
+
+
+def test_a_gang_that_may_stop_one_which_was_admitted_before_it_is_asked_again() -> None:
+    """In a FIFO queue the older one comes first, and the higher priority stops it then."""
+    queue = Queue("a", ordering=Ordering.FIFO, within_queue=LOWER)
+    gangs = [Spec("low", "a", 8), Spec("high", "a", 8, priority=1, created=1)]
+    cluster = Cluster([queue], {"n1": 8}, gangs)
+    assert cluster.rest(9)
+    assert (cluster.runs("high"), cluster.runs("low")) == (8, 0)
+
+
+def test_a_gang_that_may_stop_nothing_of_what_was_admitted_asks_for_no_cycle() -> None:
+    gangs = [Spec("low", "a", 8), Spec("other", "a", 8, created=1)]
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs)
+    cluster.cycle()
+    assert cluster.memory is not None
+    assert (cluster.runs("low"), cluster.memory.asks_again_in) == (8, inf)
 
 
 def test_what_can_never_fit_stops_nothing() -> None:
