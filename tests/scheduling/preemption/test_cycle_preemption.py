@@ -256,6 +256,42 @@ def test_a_gang_that_may_stop_nothing_of_what_was_admitted_asks_for_no_cycle() -
     assert (cluster.runs("low"), cluster.memory.asks_again_in) == (8, inf)
 
 
+ROOT = Queue("root")
+OF_TEAM = [
+    ROOT,
+    Queue("c", "root", {GPU: 2}),
+    Queue("a", "c", within_queue=LOWER, reclaim=Reclaim.ANY),
+    Queue("b", "root"),
+]
+OF_ITS_OWN = [
+    ROOT,
+    Queue("a", "root", {GPU: 2}, within_queue=LOWER, reclaim=Reclaim.ANY),
+    Queue("b", "root"),
+]
+
+
+@pytest.mark.xfail(strict=True, reason="what is covered goes before what borrows, and comes back")
+@pytest.mark.parametrize("queues", [OF_ITS_OWN, OF_TEAM])
+def test_what_borrows_goes_before_what_is_covered_whatever_the_priorities(
+    queues: list[Queue],
+) -> None:
+    """Else the covered one, stopped for another, would stop in turn what borrows."""
+    parts = [part("mine", {"n1": 1}), part("theirs", {"n1": 1}, "b", priority=5)]
+    gangs = [Spec("mine", "a", 1), Spec("theirs", "b", 1, priority=5)]
+    high = Spec("high", "a", 1, priority=1, created=1)
+    cluster = Cluster(queues, {"n1": 2}, [*gangs, high], parts)
+    assert cluster.settle(9)
+    assert cluster.stopped == [("high", "theirs")]
+
+
+@pytest.mark.parametrize("queues", [OF_ITS_OWN, OF_TEAM])
+def test_surplus_goes_before_what_borrows(queues: list[Queue]) -> None:
+    parts = [part("mine", {"n1": 1}), part("mine", {"n1": 1}, replica="r1")]
+    parts += [part("theirs", {"n1": 1}, "b")]
+    cluster = Cluster(queues, {"n1": 3}, [Spec("high", "a", 1, priority=1)], parts)
+    assert taken(cluster) == {"high": ["mine/r1"]}
+
+
 def test_what_can_never_fit_stops_nothing() -> None:
     cluster = Cluster(
         [Queue("a", within_queue=LOWER)],
