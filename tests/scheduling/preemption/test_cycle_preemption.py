@@ -270,7 +270,6 @@ OF_ITS_OWN = [
 ]
 
 
-@pytest.mark.xfail(strict=True, reason="what is covered goes before what borrows, and comes back")
 @pytest.mark.parametrize("queues", [OF_ITS_OWN, OF_TEAM])
 def test_what_borrows_goes_before_what_is_covered_whatever_the_priorities(
     queues: list[Queue],
