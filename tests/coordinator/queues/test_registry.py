@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pytest
 
 from coordinator.queues.registry import ENDING, QueueRegistry
 from kube.objects.queue import GangQueue
@@ -56,7 +55,6 @@ def test_a_queue_that_is_being_deleted_admits_nothing_and_still_counts_for_its_p
     assert "a" in found.tree.names
 
 
-@pytest.mark.xfail(strict=True, reason="a queue that is being deleted lends on")
 def test_a_queue_that_is_being_deleted_lends_nothing() -> None:
     """Of its 8 it uses 2 and lends none, and those 2 are borrowed from nobody."""
     ending = seen("a", ending=True, parent="all", quota={GPU: 8})
