@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue, WhenBlocked
+from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue, Reclaim, WhenBlocked
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.told import BEHIND, DECIDED
@@ -115,6 +115,30 @@ def test_who_has_no_quota_or_borrows_is_ordered_by_its_share_of_the_cluster() ->
     waiting = [asks("guest", 1, DEFAULT_QUEUE), asks("borrows", 4, "a", created=9)]
     assert Cycle(queues, waiting, {"a": 4, DEFAULT_QUEUE: 8}).run() == ["borrows", "guest"]
     assert Cycle(queues, waiting, {"a": 9, DEFAULT_QUEUE: 8}).run() == ["guest", "borrows"]
+
+
+NESTED = [
+    Queue("root", quota={GPU: 4}),
+    Queue("team", "root", {GPU: 4}),
+    Queue("member", "team", reclaim=Reclaim.ANY),
+    Queue("guest", "root", reclaim=Reclaim.ANY),
+]
+
+
+@pytest.mark.xfail(strict=True, reason="who borrows from near and from far are one to the order")
+def test_of_those_that_borrow_the_one_that_need_not_go_as_far_is_next() -> None:
+    waiting = [asks("guest", 2, "guest", priority=9), asks("member", 2, "member", created=5)]
+    assert Cycle(NESTED, waiting).run() == ["member", "guest"]
+    assert Cycle(NESTED, waiting, {"team": 4}).run() == ["guest", "member"]
+    assert Cycle(NESTED, waiting, {"team": 2}).run() == ["member", "guest"]
+
+
+@pytest.mark.xfail(strict=True, reason="what asks for nothing that is limited counts as covered")
+def test_a_gang_that_asks_for_nothing_that_is_limited_comes_after_those_that_quota_covers() -> None:
+    free = gang("free", group("workers", 1, shape(cpu=1)))
+    waiting = [replace(free, queue="a"), asks("within", 1, "b", created=5)]
+    cycle = Cycle([team("a", 8), team("b", 8)], waiting)
+    assert cycle.run() == ["within", "free"]
 
 
 def test_a_gang_beyond_the_quota_is_not_decided_and_others_of_its_queue_are() -> None:
