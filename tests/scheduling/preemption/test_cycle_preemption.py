@@ -256,7 +256,6 @@ def test_a_gang_that_may_stop_nothing_of_what_was_admitted_asks_for_no_cycle() -
     assert (cluster.runs("low"), cluster.memory.asks_again_in) == (8, inf)
 
 
-@pytest.mark.xfail(strict=True, reason="the order and preemption have two notions of covered")
 def test_nothing_is_begun_that_is_stopped_at_once_for_a_gang_of_a_queue_above_which_covers_it() -> (
     None
 ):
