@@ -79,7 +79,7 @@ def may_take(
 
 
 def is_open(queue: Queue, priority: int, victims_queue: str, victims_priority: int) -> bool:
-    """Say whether a queue's settings let a gang of a priority stop others, whatever quota covers."""
+    """Say whether a queue's settings let its gang of a priority stop others at all."""
     is_lower = victims_priority < priority
     if victims_queue == queue.name:
         return is_lower and queue.within_queue is WithinQueue.LOWER_PRIORITY

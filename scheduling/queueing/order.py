@@ -69,6 +69,7 @@ class QueueOrder:
         self._progress: dict[str, _Progress] = {}
         self._entries: list[tuple[Rank, int, str, int]] = []
         self._moves = 0  # how often shares changed: a rank from before that may be another by now
+        self._shares_held: dict[int, float] = {}
         self._settled: list[int] = []
         self._next_demands = np.zeros_like(held)
         self._begins_with: Mask | None = None
@@ -136,6 +137,7 @@ class QueueOrder:
 
     def _note_move(self) -> None:
         self._moves += 1
+        self._shares_held.clear()
 
     def settle(self, gang: PendingGang) -> None:
         """Note that a gang was decided that was not handed out."""
@@ -333,8 +335,10 @@ class QueueOrder:
         return self._rank_with(line, line.position(gang), self._demand(gang))
 
     def _rank_with(self, line: Line, at: int, demand: Amounts) -> Rank:
-        queue = np.array([self._tree.index[line.queue.name]], dtype=np.intp)
-        return next(self._ranks(queue, np.array([at], dtype=np.intp), demand[np.newaxis]))
+        row = self._tree.index[line.queue.name]
+        level = self._tree.borrowing_level(row, demand, self._held, self._used)
+        share = self._share_held(row) if level else float(self._shares[row])
+        return self._rank_of(line, at, level, share)
 
     def _rank_of(self, line: Line, at: int, level: int, share: float) -> Rank:
         setbacks, _, _, created, namespace, name = line.places[at]
@@ -349,9 +353,8 @@ class QueueOrder:
 
     def borrows(self, gang: PendingGang) -> bool:
         """Say whether the minimum of a gang would take its queue beyond its own quota."""
-        at, demand = [self._tree.index[gang.queue]], self._demand(gang)[np.newaxis]
-        levels = self._tree.borrowing_levels(np.array(at), demand, self._held, self._used)
-        return bool(levels[0] > 0)
+        row, demand = self._tree.index[gang.queue], self._demand(gang)
+        return self._tree.borrowing_level(row, demand, self._held, self._used) > 0
 
     def covers(self, gang: PendingGang) -> bool:
         """Say whether the quota covers the minimum of a gang as things stand."""
@@ -361,6 +364,12 @@ class QueueOrder:
         """Return where a gang is among the columns of all that wait."""
         begins = int(self._columns.starts[self._tree.index[gang.queue]])
         return begins + self._waiting.line(gang.queue).position(gang)
+
+    def _share_held(self, row: int) -> float:
+        """Return the share of the cluster that one queue holds."""
+        if row not in self._shares_held:
+            self._shares_held[row] = float(self._shares_of_cluster(np.array([row]))[0])
+        return self._shares_held[row]
 
     def _shares_of_cluster(self, queues: Positions) -> Shares:
         holds = np.maximum(self._held[queues], self._used[queues])

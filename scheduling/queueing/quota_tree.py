@@ -136,6 +136,25 @@ class QuotaTree:
             row = self._parent[row]
         return levels
 
+    def borrowing_level(self, at: int, demand: Amounts, held: Amounts, used: Amounts) -> int:
+        """Return the level of one queue, without the arrays: thousands of its gangs may ask."""
+        asked = {
+            column: int(demand[column])
+            for column in np.flatnonzero(self.limited[at] & (demand > 0)).tolist()
+        }
+        if not asked:
+            return self.nowhere
+        if all(held[at, column] + more <= self._own[at, column] for column, more in asked.items()):
+            return 0
+        for row in self.path(at):
+            now = {column: (int(used[row, column]), more) for column, more in asked.items()}
+            if all(was + more <= self.subtree[row, each] for each, (was, more) in now.items()):
+                return int(self.height[row])
+            for each, (was, more) in now.items():
+                kept = int(self.kept[row, each])
+                asked[each] = max(0, was + more - kept) - max(0, was - kept)
+        return self.nowhere
+
     def take(self, at: int, demand: Amounts, used: Amounts) -> Iterator[int]:
         """Count in `used` what one queue takes, and those above it; yield the rows that change."""
         more = np.where(self.limited[at], demand, 0)
