@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from scheduling.cycle import next_cycle, run_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.pod import Mount
@@ -128,7 +126,6 @@ def test_a_disk_that_is_on_a_full_node_already_is_no_refusal_for_good() -> None:
     assert why(decide(known, HEAD)).startswith("InsufficientResources")
 
 
-@pytest.mark.xfail(strict=True, reason="a disk that pods name themselves counts again on its node")
 def test_a_disk_that_pods_name_themselves_is_shared_like_one_of_a_claim() -> None:
     """An inline azureDisk, say: kube-scheduler counts it once on a node, whoever mounts it."""
     disk = Mount("", DISK, "d1")
