@@ -271,6 +271,23 @@ def test_nothing_is_begun_that_is_stopped_at_once_for_a_gang_of_a_queue_above_wh
     assert (cluster.runs("m"), cluster.stopped) == (4, [])
 
 
+@pytest.mark.xfail(strict=True, reason="the order counts what gangs of lower priority use as well")
+def test_nothing_is_begun_that_is_stopped_at_once_for_one_of_higher_priority_than_what_runs() -> (
+    None
+):
+    """Preemption takes the team's quota to cover `high` before `low`; both are within the root's."""
+    queues = [
+        Queue("root", quota={GPU: 4}),
+        Queue("team", "root", {GPU: 4}),
+        *(Queue(name, "team", reclaim=Reclaim.ANY) for name in ("a", "b")),
+        Queue("guest", "root"),
+    ]
+    gangs = [Spec("low", "a", 4), Spec("g", "guest", 4), Spec("high", "b", 4, priority=1)]
+    cluster = Cluster(queues, {"n1": 8}, gangs, [part("low", {"n1": 4})])
+    assert cluster.settle(9)
+    assert (cluster.runs("high"), cluster.stopped) == (4, [])
+
+
 ROOT = Queue("root")
 OF_TEAM = [
     ROOT,
