@@ -275,17 +275,19 @@ def test_nothing_is_begun_that_is_stopped_at_once_for_a_gang_of_a_queue_above_wh
 def test_nothing_is_begun_that_is_stopped_at_once_for_one_of_higher_priority_than_what_runs() -> (
     None
 ):
-    """Preemption takes the team's quota to cover `high` before `low`; both are within the root's."""
+    """Preemption lets the team cover `high` before `low`; within the root are both."""
     queues = [
         Queue("root", quota={GPU: 4}),
         Queue("team", "root", {GPU: 4}),
         *(Queue(name, "team", reclaim=Reclaim.ANY) for name in ("a", "b")),
         Queue("guest", "root"),
     ]
-    gangs = [Spec("low", "a", 4), Spec("g", "guest", 4), Spec("high", "b", 4, priority=1)]
-    cluster = Cluster(queues, {"n1": 8}, gangs, [part("low", {"n1": 4})])
+    gangs = [Spec("g", "guest", 4, priority=5), Spec("high", "b", 4, priority=1)]
+    low = Spec("low", "a", 4)
+    cluster = Cluster(queues, {"n1": 8}, [low, *gangs], [part("low", {"n1": 4})])
     assert cluster.settle(9)
-    assert (cluster.runs("high"), cluster.stopped) == (4, [])
+    assert cluster.runs("high") == 4
+    assert cluster.stopped == []
 
 
 ROOT = Queue("root")
