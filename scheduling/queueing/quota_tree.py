@@ -255,7 +255,7 @@ def _parents_first(queues: Mapping[str, Queue]) -> list[Queue]:
 
 def _fits(total: Amounts, quota: Amounts, asked: Mask) -> Mask:
     """Say of which rows the total is within the quota, of the resources that are asked for."""
-    found: Mask = ((total <= quota) | ~asked).all(axis=1)
+    found: Mask = np.asarray(((total <= quota) | ~asked).all(axis=1))
     return found
 
 

@@ -184,7 +184,7 @@ def test_how_far_up_quota_covers_a_gang_is_the_same_for_one_queue_and_for_all(
     used, demand = tree.used(held), tree.requests({GPU: gpus})
     rows = np.arange(len(tree.names))
     levels = tree.borrowing_levels(rows, np.tile(demand, (len(rows), 1)), held, used)
-    assert levels.tolist() == [tree.borrowing_level(at, demand, held, used) for at in rows]
+    assert levels.tolist() == [tree.borrowing_level(at, demand, held, used) for at in rows.tolist()]
 
 
 def test_shares_of_large_amounts_do_not_overflow() -> None:
