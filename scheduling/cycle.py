@@ -154,6 +154,8 @@ class _Cycle:
         room = self._decide_promised(room, decisions)
         room = self._decide_others(room, decisions)
         decisions += self._held_back(memory.told if memory else None)
+        if self._preempting.is_to_ask_again():
+            self._asks_again_in = min(self._asks_again_in, SOON)
         self._took_room |= self._holds.preemptions() != (memory.preemptions if memory else ())
         is_same_room = is_as_left and not self._is_constrained and not self._took_room
         old = self._kept & memory.old if memory and is_same_room else self._kept
@@ -279,7 +281,8 @@ class _Cycle:
             if delay is not None:
                 return self._delayed(gang, units, delay, room)
         self._order.take(gang, amounts_of(outcome.placement))
-        self._preempting.admitted(gang)
+        if outcome.placement.assignments:
+            self._preempting.admitted(gang)
         verdict = self._admitted(gang, outcome)
         placed = tuple(units[at] for at in verdict.units)
         left_out = verdict.left_out

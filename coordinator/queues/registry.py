@@ -158,13 +158,13 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
             rules[name], unreadable[name] = _without_quantities(found), str(error)
     broken = faults(rules, unreadable)
     ending = {name: ENDING for name, found in objects.items() if _is_ending(found)}
+    stopped = MappingProxyType({**ending, **broken})
     standing = {
-        name: _stopped(rules[name]) if name in broken else rules[name] for name in rooted(rules)
+        name: _stopped(rules[name]) if name in stopped else rules[name] for name in rooted(rules)
     }
     tree = QuotaTree({DEFAULT_QUEUE: BUILT_IN, **standing}.values())
     same = _selectors(rules) == _selectors(before.queues)
     selections = before if same else Selections(MappingProxyType(rules))
-    stopped = MappingProxyType({**ending, **broken})
     nodes = node_rules(tree)
     of_specs = {
         name: (

@@ -12,6 +12,7 @@ from scheduling.diagnosis.device_classes import allocated_otherwise
 from scheduling.diagnosis.shortfall import wanted_pods
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.pod_topology_spread import Lack
+from scheduling.filters.volumes.node_volume_limits import SharedDisk
 from scheduling.model.gang import Group
 from scheduling.model.pod import PodShape
 
@@ -186,7 +187,7 @@ class NoDomainLeft:
 class SharedDisksCounted:
     """The gang may fit: a shared disk counts here for each pod that mounts it, on a node once."""
 
-    disks: tuple[tuple[str, str], ...]
+    disks: tuple[SharedDisk, ...]
 
 
 LimitCause = (

@@ -29,6 +29,8 @@ from scheduling.diagnosis.shortfall import (
 from scheduling.diagnosis.wording import bounded, shown
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.pod_topology_spread import Lack, Stop
+from scheduling.filters.volumes.claim_effect import spoken
+from scheduling.filters.volumes.node_volume_limits import SharedDisk
 from scheduling.model.constraints import SpreadConstraint
 from scheduling.model.gang import Group
 from scheduling.model.plugins import Predicate
@@ -82,11 +84,9 @@ def equal_pods_differ(problem: str) -> Refusal:
     return Refusal(Reason.UNSUPPORTED, f"not supported by Muster; {problem}")
 
 
-def shared_disks_counted(disks: Iterable[tuple[str, str]]) -> Refusal:
-    """Refuse a gang that may fit only because of disks that its pods share, by driver and claim."""
-    named = ", ".join(
-        f'volume claim "{shown(claim)}" of {driver}' for driver, claim in sorted(disks)
-    )
+def shared_disks_counted(disks: Iterable[SharedDisk]) -> Refusal:
+    """Refuse a gang that may fit only because of disks that its pods share."""
+    named = ", ".join(f"{shown(spoken(mount))} of {driver}" for driver, mount in sorted(disks))
     said = (
         "not supported by Muster; a disk that several pods mount is counted once for each of them, "
         f"and nodes can attach too few by that count (NodeVolumeLimits): {named} (let fewer pods "

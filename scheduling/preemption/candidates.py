@@ -5,7 +5,8 @@
 - In other queues (`reclaim`): parts that no quota covers below the queue above both, where some
   quota below it covers the waiting gang.
 
-Surplus is taken before whole gangs, and with its minimum a gang loses all of it.
+Surplus is taken before whole gangs, and with its minimum a gang loses all of it. Of either, what
+quota covers at a deeper queue is taken later.
 """
 
 from collections import defaultdict
@@ -30,9 +31,13 @@ class Claim:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Candidate:
-    """What may be taken at once: one replica of surplus, or a gang with all its parts."""
+    """What may be taken at once: one replica of surplus, or a gang with all its parts.
+
+    `depth` is that of the deepest guarantee that covers it.
+    """
 
     parts: tuple[GangPart, ...]
+    depth: int
 
     @property
     def first(self) -> GangPart:
@@ -48,12 +53,12 @@ def candidates(
 ) -> tuple[list[Candidate], list[GangPart]]:
     """Return what may be taken, the first to go first, and of each gang that is kept a part."""
     of_gang: dict[GangKey, list[GangPart]] = defaultdict(list)
-    open_to: list[GangPart] = []
+    open_to: list[tuple[GangPart, int]] = []
     for part, use in parts:
         of_gang[part.gang].append(part)
         if may_take(claim, part, use, coverage, guarantees):
-            open_to.append(part)
-    found = [_candidate(part, of_gang[part.gang]) for part in open_to]
+            open_to.append((part, coverage.depth(use)))
+    found = [_candidate(part, depth, of_gang[part.gang]) for part, depth in open_to]
     kept = {each.first.gang: part for each in found for part in _kept(each)}
     free = [each for each in found if not any(_kept(each))]
     return sorted(free, key=_order), sorted(kept.values(), key=_name)
@@ -63,23 +68,28 @@ def may_take(
     claim: Claim, part: GangPart, use: Use, coverage: Coverage, guarantees: Guarantees
 ) -> bool:
     """Say whether the rules of a waiting gang's queue let it take a part."""
-    is_lower = part.priority < claim.priority
-    if use.row == claim.row:
-        within = claim.queue.within_queue is WithinQueue.LOWER_PRIORITY
-        return within and is_lower and coverage.covered(use) <= claim.covered
-    reclaim = claim.queue.reclaim
-    if reclaim is Reclaim.NEVER or (reclaim is Reclaim.LOWER_PRIORITY and not is_lower):
+    if not is_open(claim.queue, claim.priority, part.queue, part.priority):
         return False
+    if use.row == claim.row:
+        return coverage.covered(use) <= claim.covered
     ours, theirs = guarantees.apart(claim.row, use.row)
     if claim.covered.isdisjoint(ours):
         return False
     return coverage.covered(use).isdisjoint(theirs)
 
 
-def _candidate(part: GangPart, of_gang: Sequence[GangPart]) -> Candidate:
+def is_open(queue: Queue, priority: int, victims_queue: str, victims_priority: int) -> bool:
+    """Say whether a queue's settings let its gang of a priority stop others at all."""
+    is_lower = victims_priority < priority
+    if victims_queue == queue.name:
+        return is_lower and queue.within_queue is WithinQueue.LOWER_PRIORITY
+    return queue.reclaim is Reclaim.ANY or (is_lower and queue.reclaim is Reclaim.LOWER_PRIORITY)
+
+
+def _candidate(part: GangPart, depth: int, of_gang: Sequence[GangPart]) -> Candidate:
     if not part.is_minimum:
-        return Candidate((part,))
-    return Candidate((part, *(each for each in of_gang if not each.is_minimum)))
+        return Candidate((part,), depth)
+    return Candidate((part, *(each for each in of_gang if not each.is_minimum)), depth)
 
 
 def _kept(candidate: Candidate) -> Iterable[GangPart]:
@@ -91,14 +101,13 @@ def _name(part: GangPart) -> str:
 
 
 def _order(candidate: Candidate) -> tuple[object, ...]:
-    """Surplus before gangs; then by priority, and of equals those first that outlived theirs.
+    """Surplus before gangs; what borrows before what is covered, which would come back for it.
 
-    A queue's default duration makes gangs outlive what no user declared: they must not end before
-    gangs of a lower priority, which they could stop in turn.
+    Then by priority, and of equals those first that outlived theirs. A queue's default duration
+    makes gangs outlive what no user declared: they must not end before gangs of a lower priority,
+    which they could stop in turn.
     """
     part = candidate.first
-    newest, name = -part.admitted, str(part.gang)
-    if part.is_minimum:
-        return 1, part.priority, not part.outlived, newest, name
+    urgency = candidate.depth, part.priority, not part.outlived, -part.admitted, str(part.gang)
     last = -len(part.replica), *(-ord(letter) for letter in part.replica)
-    return 0, part.priority, not part.outlived, newest, name, last
+    return part.is_minimum, *urgency, last

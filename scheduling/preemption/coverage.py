@@ -157,6 +157,11 @@ class Coverage:
         path = self._guarantees.path(use.row) if use.asked else ()
         return frozenset(node for node in path if use in self._walk(node).covered)
 
+    def depth(self, use: Use) -> int:
+        """Return how deep below the root the deepest guarantee is that covers a part; 0: none."""
+        path, covered = self._guarantees.path(use.row), self.covered(use)
+        return next((len(path) - at for at, node in enumerate(path) if node in covered), 0)
+
     def would_cover(self, use: Use) -> frozenset[int]:
         """Return the guarantees that would cover one more part, at its place in the order."""
         path = self._guarantees.path(use.row) if use.asked else ()

@@ -16,8 +16,9 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.preemption import GangPart, InVain
+from scheduling.model.queue import Queue
 from scheduling.placement.independent import demand_of
-from scheduling.preemption.candidates import Candidate, Claim, candidates
+from scheduling.preemption.candidates import Candidate, Claim, candidates, is_open
 from scheduling.preemption.coverage import Coverage, Guarantees, Use, held_by
 from scheduling.preemption.existing import why_not
 from scheduling.preemption.freed import Freed
@@ -138,6 +139,7 @@ class Preempting:
         self._holds, self._before, self.turns = holds, before, Turns(had_turn)
         self._held = holds.held(queues.held).tobytes() if self._tree.preempting else b""
         self._admitted: list[PendingGang] = []
+        self._lowest: dict[str, int] = {}  # priority of what was admitted, by queue
         self._coverage: Coverage | None = None
         self._of_repair: tuple[GangKey, Coverage] | None = None
         self._listed = 0  # the steps of all that was listed for the gang of now
@@ -186,9 +188,23 @@ class Preempting:
 
     def admitted(self, gang: PendingGang) -> None:
         """Count a gang that this cycle admits among those that quota covers."""
+        lowest = self._lowest.get(gang.queue, gang.priority)
+        self._lowest[gang.queue] = min(lowest, gang.priority)
         if self._tree.preempting and gang.minimum:
             self._admitted.append(gang)
             self._changed()
+
+    def is_to_ask_again(self) -> bool:
+        """Say whether a gang that found nothing might stop what this cycle admitted."""
+        asked = {(gang.queue, gang.priority) for gang, _, _ in self._in_vain.values()}
+        return any(
+            is_open(self._queue(name), priority, of, lowest)
+            for name, priority in asked
+            for of, lowest in self._lowest.items()
+        )
+
+    def _queue(self, name: str) -> Queue:
+        return self._tree.queues[self._tree.index[name]]
 
     def make_room(self, gang: PendingGang, outlook: Outlook, steps: int) -> Made | Nothing:
         """Find what has to end so that the minimum of a gang is admitted, and where it goes."""

@@ -1,12 +1,13 @@
 """Says which gang is decided next: across queues by share of quota, in a queue by its own order.
 
 One loop over all queues, with the same answer every time. A gang that its own queue's quota covers
-comes before one that borrows, and the latter before none: the queue `default` has no quota, so all
-its gangs borrow. Among the first the queue comes first that uses the smallest share of its quota
-(of the resource it uses most of, as in Dominant Resource Fairness); among the others the one that
-holds the smallest share of the cluster. Then priority, arrival and name decide. A gang that runs
-and lost a part of its minimum is decided before those of other queues, and after it one that has
-waited too long; but a borrower never before a gang that its own quota covers.
+comes first; of those that borrow, one that quota covers lower in the tree comes before one that it
+covers higher up, so that none is begun which another could stop at once (`preemption`). What no
+quota covers comes last: the queue `default` has none. Within their own quota the queue comes first
+that uses the smallest share of it (of the resource it uses most of, as in Dominant Resource
+Fairness); of equal borrowers the one that holds the smallest share of the cluster. Then priority,
+arrival and name decide. A gang that runs and lost a part of its minimum is decided before those of
+other queues, and after it one that has waited too long; but never before one that borrows less far.
 
 A gang whose queue may not take what it asks for is never decided; in a queue that is Strict nothing
 behind a blocked gang is, but the repairs of gangs that run.
@@ -25,8 +26,8 @@ from scheduling.queueing.quota_tree import QuotaTree, Shares, millionths
 from scheduling.queueing.told import BEHIND, DECIDED, QUOTA, Undecided
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
-Rank = tuple[int, bool, int, float, int, float, str, str]
-"""Setbacks, borrows, turn, share, priority (falling), arrival, namespace, name."""
+Rank = tuple[int, int, int, float, int, float, str, str]
+"""Setbacks, borrowing level, turn, share, priority (falling), arrival, namespace, name."""
 
 REPAIR, OVERDUE, USUAL = range(3)
 
@@ -212,22 +213,21 @@ class QueueOrder:
         among = among[goes_on | columns.is_repair[among]]
         queues, first = np.unique(columns.queue[among], return_index=True)
         heads = among[first]
-        demands = columns.demands[:, heads].T
-        self._heads[queues], self._next_demands[queues] = columns.position[heads], demands
-        ranks = self._ranks(queues, demands)
+        demands, positions = columns.demands[:, heads].T, columns.position[heads]
+        self._heads[queues], self._next_demands[queues] = positions, demands
+        ranks = self._ranks(queues, positions, demands)
         names = [self._tree.names[row] for row in queues.tolist()]
-        positions, moves = columns.position[heads].tolist(), repeat(self._moves, len(names))
-        self._entries += zip(ranks, positions, names, moves, strict=True)
+        moves = repeat(self._moves, len(names))
+        self._entries += zip(ranks, positions.tolist(), names, moves, strict=True)
         heapq.heapify(self._entries)
 
-    def _ranks(self, queues: Positions, demands: Amounts) -> Iterator[Rank]:
-        """Yield what orders the first gangs of queues among each other."""
-        borrows = self._borrows(queues, demands)
-        shares = np.where(borrows, self._shares_of_cluster(queues), self._shares[queues])
-        told = zip(queues.tolist(), borrows.tolist(), shares.tolist(), strict=True)
-        for row, borrow, share in told:
-            line, at = self._waiting.line(self._tree.names[row]), int(self._heads[row])
-            yield self._rank_of(line, at, borrows=borrow, share=share)
+    def _ranks(self, queues: Positions, positions: Positions, demands: Amounts) -> Iterator[Rank]:
+        """Yield what orders gangs, one of each queue, among each other."""
+        levels = self._tree.borrowing_levels(queues, demands, self._held, self._used)
+        shares = np.where(levels > 0, self._shares_of_cluster(queues), self._shares[queues])
+        told = (queues.tolist(), positions.tolist(), levels.tolist(), shares.tolist())
+        for row, at, level, share in zip(*told, strict=True):
+            yield self._rank_of(self._waiting.line(self._tree.names[row]), at, level, share)
 
     def _walk(self, row: int, name: str) -> None:
         """Go on gang by gang in a queue whose turn has come."""
@@ -336,24 +336,25 @@ class QueueOrder:
 
     def _rank_with(self, line: Line, at: int, demand: Amounts) -> Rank:
         row = self._tree.index[line.queue.name]
-        borrows = self._borrows_at(row, demand)
-        share = self._share_held(row) if borrows else float(self._shares[row])
-        return self._rank_of(line, at, borrows=borrows, share=share)
+        level = self._tree.borrowing_level(row, demand, self._held, self._used)
+        share = self._share_held(row) if level else float(self._shares[row])
+        return self._rank_of(line, at, level, share)
 
-    def _rank_of(self, line: Line, at: int, *, borrows: bool, share: float) -> Rank:
+    def _rank_of(self, line: Line, at: int, level: int, share: float) -> Rank:
         setbacks, _, _, created, namespace, name = line.places[at]
         gang = line.gangs[at]
         if gang.key in self._overdue and not gang.only_repairs:
-            return setbacks, borrows, OVERDUE, 0.0, 0, created, namespace, name
+            return setbacks, level, OVERDUE, 0.0, 0, created, namespace, name
         turn = REPAIR if gang.only_repairs else USUAL
-        return setbacks, borrows, turn, share, -gang.priority, created, namespace, name
+        return setbacks, level, turn, share, -gang.priority, created, namespace, name
 
     def _demand(self, gang: PendingGang) -> Amounts:
         return self._tree.requests(requests_of(gang.minimum))
 
     def borrows(self, gang: PendingGang) -> bool:
         """Say whether the minimum of a gang would take its queue beyond its own quota."""
-        return self._borrows_at(self._tree.index[gang.queue], self._demand(gang))
+        row, demand = self._tree.index[gang.queue], self._demand(gang)
+        return self._tree.borrowing_level(row, demand, self._held, self._used) > 0
 
     def covers(self, gang: PendingGang) -> bool:
         """Say whether the quota covers the minimum of a gang as things stand."""
@@ -363,20 +364,6 @@ class QueueOrder:
         """Return where a gang is among the columns of all that wait."""
         begins = int(self._columns.starts[self._tree.index[gang.queue]])
         return begins + self._waiting.line(gang.queue).position(gang)
-
-    def _borrows(self, queues: Positions, demands: Amounts) -> Mask:
-        """Say which queues would use more than their own quota, or have none."""
-        beyond = self._used[queues] + demands > self._tree.subtree[queues]
-        beyond &= self._tree.limited[queues] & (demands > 0)
-        found: Mask = beyond.any(axis=1) | ~self._tree.has_limits[queues]
-        return found
-
-    def _borrows_at(self, row: int, demand: Amounts) -> bool:
-        """Say whether one queue would; thousands of its gangs may ask."""
-        if not self._tree.has_limits[row]:
-            return True
-        beyond = self._used[row] + demand > self._tree.subtree[row]
-        return bool((beyond & self._tree.limited[row] & (demand > 0)).any())
 
     def _share_held(self, row: int) -> float:
         """Return the share of the cluster that one queue holds."""

@@ -41,6 +41,7 @@ class QuotaTree:
     resources) whether the queue, one above it or one below it names the resource: of others it may
     take without limit, and none of it counts in its parent. `most` is what each queue can hold
     while no other holds anything. `preempting` names the queues whose gangs may stop others.
+    `height` says how many queues are one below another under each; `nowhere` is above all heights.
     """
 
     def __init__(self, queues: Iterable[Queue]) -> None:
@@ -53,7 +54,10 @@ class QuotaTree:
         self.column = {resource: at for at, resource in enumerate(self.resources)}
         self._parent = np.array([self.index.get(q.parent, -1) for q in self.queues], dtype=np.intp)
         self._levels = tuple(self._find_levels())
+        self.height = self._find_heights()
+        self.nowhere = len(self._levels)
         self.limited = self._find_limited()
+        self._own = self._rows([each.quota for each in self.queues], 0)
         self._borrowing = self._rows([each.borrowing_limit for each in self.queues], MOST)
         self.subtree, self.kept = self._sum_up()
         self._most_shared = self.subtree - self.kept + self._borrowing
@@ -107,6 +111,49 @@ class QuotaTree:
             kept = own[level]
             available[level] = np.where(kept > 0, kept + np.maximum(0, shared), shared)
         return np.where(self.limited, np.clip(available, -MOST, MOST), MOST)
+
+    def borrowing_levels(
+        self, at: Positions, demands: Amounts, held: Amounts, used: Amounts
+    ) -> Positions:
+        """Return how far up queues must go for quota: the height of the lowest that covers it.
+
+        0 where the quota that the queue itself names does, `nowhere` where none does, and where
+        nothing is asked for that is limited.
+        """
+        levels = np.full(len(at), self.nowhere, dtype=np.intp)
+        demands = np.where(self.limited[at], demands, 0)
+        left = np.flatnonzero((demands > 0).any(axis=1))
+        row, more = at[left], demands[left]
+        asked = more > 0
+        levels[left[_fits(held[row] + more, self._own[row], asked)]] = 0
+        while len(left):
+            covered = _fits(used[row] + more, self.subtree[row], asked)
+            levels[left[covered]] = np.minimum(levels[left[covered]], self.height[row[covered]])
+            goes_on = ~covered & (self._parent[row] >= 0)
+            left, asked, row, more = left[goes_on], asked[goes_on], row[goes_on], more[goes_on]
+            before = np.maximum(0, used[row] - self.kept[row])
+            more = np.maximum(0, used[row] + more - self.kept[row]) - before
+            row = self._parent[row]
+        return levels
+
+    def borrowing_level(self, at: int, demand: Amounts, held: Amounts, used: Amounts) -> int:
+        """Return the level of one queue, without the arrays: thousands of its gangs may ask."""
+        asked = {
+            column: int(demand[column])
+            for column in np.flatnonzero(self.limited[at] & (demand > 0)).tolist()
+        }
+        if not asked:
+            return self.nowhere
+        if all(held[at, column] + more <= self._own[at, column] for column, more in asked.items()):
+            return 0
+        for row in self.path(at):
+            now = {column: (int(used[row, column]), more) for column, more in asked.items()}
+            if all(was + more <= self.subtree[row, each] for each, (was, more) in now.items()):
+                return int(self.height[row])
+            for each, (was, more) in now.items():
+                kept = int(self.kept[row, each])
+                asked[each] = max(0, was + more - kept) - max(0, was - kept)
+        return self.nowhere
 
     def take(self, at: int, demand: Amounts, used: Amounts) -> Iterator[int]:
         """Count in `used` what one queue takes, and those above it; yield the rows that change."""
@@ -162,6 +209,12 @@ class QuotaTree:
         for each in range(int(depth.max(initial=0)) + 1):
             yield np.flatnonzero(depth == each)
 
+    def _find_heights(self) -> Positions:
+        heights = np.zeros(len(self.queues), dtype=np.intp)
+        for level in reversed(self._levels[1:]):
+            np.maximum.at(heights, self._parent[level], heights[level] + 1)
+        return heights
+
     def _find_limited(self) -> Mask:
         named = np.zeros((len(self.queues), len(self.resources)), dtype=np.bool_)
         for at, queue in enumerate(self.queues):
@@ -198,6 +251,12 @@ def _parents_first(queues: Mapping[str, Queue]) -> list[Queue]:
             at = queues[at].parent
         ordered.update((each.name, each) for each in reversed(way))
     return list(ordered.values())
+
+
+def _fits(total: Amounts, quota: Amounts, asked: Mask) -> Mask:
+    """Say of which rows the total is within the quota, of the resources that are asked for."""
+    found: Mask = np.asarray(((total <= quota) | ~asked).all(axis=1))
+    return found
 
 
 def _add_up(rows: Amounts, to: Positions, more: Amounts) -> None:

@@ -206,9 +206,9 @@ class VolumeIndex:
             self._disks = dict(found)
         return self._disks
 
-    def is_attached(self, namespace: str, claim: str) -> bool:
-        """Say whether any node has the disk of a claim already."""
-        disk = self.disk(namespace, Mount(claim))
+    def is_attached(self, namespace: str, mount: Mount) -> bool:
+        """Say whether any node has a disk already."""
+        disk = self.disk(namespace, mount)
         return disk is not None and any(disk in disks for disks in self.disks_on().values())
 
     def _disks_of_pods(self) -> Iterator[tuple[str, Disk]]:

@@ -1,12 +1,19 @@
 """A gang that KubeRay cannot complete says what was refused."""
 
+import pytest
+
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import Json, gang, group
 
 
+def with_pods(most: int) -> Json:
+    """What a ResourceQuota says that counts pods."""
+    return {"spec": {"hard": {"pods": str(most)}}}
+
+
 def add_quota(plot: Plot, pods: int) -> None:
-    hard = {"spec": {"hard": {"pods": str(pods)}}}
+    hard = with_pods(pods)
     plot.create({"kind": "ResourceQuota", "metadata": {"name": "small"}, **hard})
     plot.wait(
         lambda: plot.get("ResourceQuota", "small").get("status", {}).get("hard"),
@@ -87,3 +94,30 @@ def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> No
     minimum = {"muster.dev/min-replicas": "workers=1"}
     plot.create(gang("cut", group(replicas=3), annotations=minimum))
     plot.wait_running("cut", 2)
+
+
+BACKED_OFF = 10
+"""After so many refusals KubeRay waits for 2.5 s or more."""
+
+
+def times_refused(plot: Plot, cluster: str) -> int:
+    """How often KubeRay told on a RayCluster that a pod of it was refused."""
+    events = (each for each in plot.all("Event") if each["regarding"]["name"] == cluster)
+    return sum(
+        each.get("deprecatedCount", 1) for each in events if "exceeded quota" in each["note"]
+    )
+
+
+@pytest.mark.xfail(strict=True, reason="two gated gangs share a ResourceQuota for good")
+def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second(plot: Plot) -> None:
+    """KubeRay tries the first one again late by then, and the second one at once."""
+    plot.add_node(10)
+    add_quota(plot, pods=4)
+    plot.create(gang("first", group(replicas=4)))
+    plot.wait(lambda: times_refused(plot, "first") >= BACKED_OFF, "KubeRay to try seldom")
+    plot.create(gang("second", group(replicas=4)))
+    plot.wait_phase("second", "Gathering", "PodsRefused")
+    plot.patch("ResourceQuota", "small", with_pods(8))
+    plot.wait(lambda: len(plot.bound("first")) == 5, "the first to start", seconds=8)
+    plot.delete("RayCluster", "first")
+    plot.wait_running("second", 5)

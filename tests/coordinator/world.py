@@ -437,8 +437,11 @@ class World:
         for cluster in list(self.api.all("rayclusters")):
             if "deletionTimestamp" in cluster["metadata"]:
                 continue
-            for pod_set, pods, wanted in self._sets(cluster, owned[cluster["metadata"]["uid"]]):
-                self._reconcile(cluster, pod_set, pods, wanted)
+            self._reconcile_cluster(cluster, owned[cluster["metadata"]["uid"]])
+
+    def _reconcile_cluster(self, cluster: Json, owned: list[Json]) -> None:
+        for pod_set, pods, wanted in self._sets(cluster, owned):
+            self._reconcile(cluster, pod_set, pods, wanted)
 
     def _say(self, cluster: Json, status: Json) -> None:
         self.api.change(cluster, lambda obj: obj.update(status=status))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart, Preemption
-from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
+from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Admitted
 from scheduling.queueing.quota_tree import QuotaTree
 from tests.builders import GPU
@@ -44,6 +44,7 @@ def trees(draw: st.DrawFn) -> list[Queue]:
                 borrowing_limit={} if borrows is None else {GPU: borrows},
                 within_queue=draw(st.sampled_from(WITHIN)),
                 reclaim=draw(st.sampled_from(RECLAIM)),
+                ordering=draw(st.sampled_from(Ordering)),
                 when_blocked=draw(st.sampled_from((WhenBlocked.BEST_EFFORT, WhenBlocked.STRICT))),
             )
         )
@@ -97,6 +98,20 @@ def test_it_comes_to_an_end_and_no_two_stop_each_other_in_turn(cluster: Cluster)
         assert not any((victim, preemptor) in pairs for preemptor, victim in pairs), described(
             cluster
         )
+
+
+@examples(50)
+@given(clusters(), st.integers(1, 4))
+def test_at_rest_one_more_cycle_finds_nothing(cluster: Cluster, first: int) -> None:
+    """Some gangs run, the others come at once, and then the first gang ends."""
+    everyone = cluster.gangs
+    for gangs in (everyone[:first], everyone, everyone[1:]):
+        cluster.gangs, keys = gangs, {each.key for each in gangs}
+        cluster.parts = [each for each in cluster.parts if each.gang in keys]
+        assert cluster.rest(CYCLES), described(cluster)
+        parts = list(cluster.parts)
+        assert not cluster.stop(cluster.cycle()), described(cluster)
+        assert cluster.parts == parts, described(cluster)
 
 
 @examples(100)

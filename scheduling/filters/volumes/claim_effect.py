@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scheduling.filters.volumes.node_volume_limits import ClaimDisk
+from scheduling.filters.volumes.node_volume_limits import SharedDisk
 from scheduling.model.constraints import VolumeNodeRestriction
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount
@@ -25,7 +25,7 @@ class Effect:
     unsupported: frozenset[str] = frozenset()
     single: frozenset[tuple[str, Predicate]] = frozenset()
     shares: frozenset[tuple[str, tuple[str, ...] | None]] = frozenset()
-    named: frozenset[ClaimDisk] = frozenset()
+    named: frozenset[SharedDisk] = frozenset()
 
     def __add__(self, other: "Effect") -> "Effect":
         """Return the effect of both together."""

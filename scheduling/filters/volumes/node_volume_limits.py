@@ -14,20 +14,21 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduling.model.amounts import LIMIT, Amounts
+from scheduling.model.pod import Mount
 from scheduling.state.node_snapshot import NodeSnapshot
 
 ATTACH = "attach:"
 """What the names of all these resources begin with."""
 
 
-class ClaimDisk(NamedTuple):
-    """The disk behind a claim, which other pods of its namespace may mount too."""
+class SharedDisk(NamedTuple):
+    """A disk that other pods may mount too: behind a claim, or one that pods name themselves."""
 
     driver: str
-    claim: str
+    mount: Mount
 
 
-SharedDisks = Mapping[ClaimDisk, frozenset[tuple[str, str]]]
+SharedDisks = Mapping[SharedDisk, frozenset[tuple[str, str]]]
 """Disks that are counted more often than nodes attach them, with pod sets and keys of shapes."""
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from scheduling.filters.volumes.claim_effect import BINDING, NOTHING, Effect, nowhere, spoken
 from scheduling.filters.volumes.node_volume_limits import (
     ATTACH,
-    ClaimDisk,
+    SharedDisk,
     SharedDisks,
     attach_row,
     counted,
@@ -114,8 +114,8 @@ class Volumes:
         They are counted for each pod; a node attaches a disk once however many pods mount it, and
         not again if it has it.
         """
-        pods: Counter[ClaimDisk] = Counter()
-        groups: defaultdict[ClaimDisk, set[tuple[str, str]]] = defaultdict(set)
+        pods: Counter[SharedDisk] = Counter()
+        groups: defaultdict[SharedDisk, set[tuple[str, str]]] = defaultdict(set)
         effects = self._effects(gang)
         for group in gang.groups():
             for disk in effects.get((group.pod_set, group.shape), NOTHING).named:
@@ -124,7 +124,7 @@ class Volumes:
         return {
             disk: frozenset(groups[disk])
             for disk, count in pods.items()
-            if count > 1 or self._table.is_attached(gang.key.namespace, disk.claim)
+            if count > 1 or self._table.is_attached(gang.key.namespace, disk.mount)
         }
 
     def assume(self, gang: PendingGang, placement: Placement) -> None:
@@ -165,7 +165,8 @@ class Volumes:
         if not self._table.is_seen:
             return nowhere(called, "cannot be judged, because volumes cannot be watched")
         if not mount.claim:
-            return Effect(drivers=self._counted(mount.volume))
+            drivers = self._counted(mount.volume)
+            return Effect(drivers=drivers, named=_named(drivers, mount))
         claim = self._table.find(Claim, (namespace, mount.claim))
         problem = _problem(claim, mount)
         if claim is None or problem:
@@ -362,9 +363,10 @@ def _problem(claim: Claim | None, mount: Mount) -> str:
     return ""
 
 
-def _named(drivers: Iterable[str], mount: Mount) -> frozenset[ClaimDisk]:
-    """Name the claim behind a disk, unless it is of an ephemeral volume: no other pod has that."""
-    return frozenset(ClaimDisk(driver, mount.claim) for driver in drivers if not mount.volume)
+def _named(drivers: Iterable[str], mount: Mount) -> frozenset[SharedDisk]:
+    """Name a disk, unless it is of an ephemeral volume: no other pod has that."""
+    is_own = mount.claim and mount.volume
+    return frozenset() if is_own else frozenset(SharedDisk(driver, mount) for driver in drivers)
 
 
 def _first(claim: Claim, mount: Mount) -> frozenset[tuple[str, Predicate]]:

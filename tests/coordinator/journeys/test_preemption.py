@@ -1391,3 +1391,18 @@ def test_the_room_is_held_when_a_device_class_changes_while_the_victim_ends() ->
     assert world.bound("p") == {"n2": 4}
     assert world.bound("v1") == {"n1": 4}
     assert not world.bound("other")
+
+
+def test_a_gang_that_was_refused_when_another_was_admitted_is_asked_again() -> None:
+    """Where a queue is FIFO the older one is first, and one of higher priority stops it then."""
+    fifo = queue("team", 100, ordering="FIFO", preemption=LOWER)
+    world = World(node("n1", cpu=4), fifo, urgent("runs", 3, labels=IN_TEAM))
+    world.settle(seconds=10)
+    world.create(gang_in("team", "low", 3))
+    world.settle(seconds=10)
+    world.create(urgent("high", 3, labels=IN_TEAM))
+    world.settle(seconds=10)
+    assert phases(world, "low", "high") == ["Queued", "Queued"]
+    world.delete("rayclusters", "runs")
+    world.settle(seconds=60)
+    assert phases(world, "low", "high") == ["Queued", "Running"]

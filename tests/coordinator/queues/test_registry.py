@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from coordinator.queues.registry import ENDING, QueueRegistry
 from kube.objects.queue import GangQueue
@@ -52,6 +53,16 @@ def test_a_queue_that_is_being_deleted_admits_nothing_and_still_counts_for_its_p
     found = registry(seen("all", quota={GPU: 8}), seen("a", ending=True, parent="all"))
     assert found.faults == {"a": ENDING}
     assert "a" in found.tree.names
+
+
+def test_a_queue_that_is_being_deleted_lends_nothing() -> None:
+    """Of its 8 it uses 2 and lends none, and those 2 are borrowed from nobody."""
+    ending = seen("a", ending=True, parent="all", quota={GPU: 8})
+    tree = registry(seen("all", quota={GPU: 1}), ending, seen("b", parent="all")).tree
+    held = np.zeros((len(tree.names), 1), dtype=np.int64)
+    held[tree.index["a"]] = 2
+    available = tree.available(tree.used(held))
+    assert available[tree.index["b"]] == [1]
 
 
 def test_only_a_change_of_rules_is_news() -> None:

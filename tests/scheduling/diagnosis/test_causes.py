@@ -32,6 +32,8 @@ from scheduling.diagnosis.causes import (
 from scheduling.diagnosis.explain import explain
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.pod_topology_spread import Lack
+from scheduling.filters.volumes.node_volume_limits import SharedDisk
+from scheduling.model.pod import Mount
 from scheduling.model.verdict import MESSAGE_LIMIT, Reason
 from tests.builders import GPU, columns, group, node, shape
 from tests.scheduling.diagnosis.test_refusals import with_claims
@@ -68,7 +70,7 @@ CAUSES: tuple[Cause, ...] = (
     ReplicasShort(HELD, ("rack",), ROOM, ("w",), 2, 1, 2, 1, ("r1",), about=HELD),
     ReplicasCrowded(HELD, ("rack",), ROOM),
     NoDomainLeft(("rack",), 1, ("w",)),
-    SharedDisksCounted((("disk.example", "data"),)),
+    SharedDisksCounted((SharedDisk("disk.example", Mount("data")),)),
 )
 
 

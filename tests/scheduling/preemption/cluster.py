@@ -135,6 +135,16 @@ class Cluster:
             self.end()
         return False
 
+    def rest(self, cycles: int) -> bool:
+        """Run a cycle, and others only where victims are gone or the last one asked for it."""
+        for _ in range(cycles):
+            is_stopping = self.stop(self.cycle())
+            self.end()
+            assert self.memory is not None
+            if not is_stopping and self.memory.asks_again_in == inf:
+                return True
+        return False
+
     def says(self, name: str) -> str:
         """Return what a waiting gang is told."""
         verdict = self.verdicts[name]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scheduling.cycle import SOON, Settings, next_cycle
 from scheduling.model.constraints import PodTerm, SpreadConstraint
 from scheduling.model.gang import Member, PendingGang
 from scheduling.model.host_ports import HostPort
-from scheduling.model.queue import Queue, Reclaim, WhenBlocked, WithinQueue
+from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
 from scheduling.model.verdict import Refusal, Verdict
 from scheduling.preemption.candidates import candidates
 from scheduling.preemption.existing import AFFINITY, PORTS
@@ -236,6 +237,92 @@ def test_a_surplus_stops_nothing() -> None:
     gangs = [Spec("high", "a", 4, priority=1, surplus=2)]
     cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs, parts)
     assert taken(cluster) == {}
+
+
+def test_a_gang_that_may_stop_one_which_was_admitted_before_it_is_asked_again() -> None:
+    """In a FIFO queue the older one comes first, and the higher priority stops it then."""
+    queue = Queue("a", ordering=Ordering.FIFO, within_queue=LOWER)
+    gangs = [Spec("low", "a", 8), Spec("high", "a", 8, priority=1, created=1)]
+    cluster = Cluster([queue], {"n1": 8}, gangs)
+    assert cluster.rest(9)
+    assert (cluster.runs("high"), cluster.runs("low")) == (8, 0)
+
+
+def test_a_gang_that_may_stop_nothing_of_what_was_admitted_asks_for_no_cycle() -> None:
+    gangs = [Spec("low", "a", 8), Spec("other", "a", 8, created=1)]
+    cluster = Cluster([Queue("a", within_queue=LOWER)], {"n1": 8}, gangs)
+    cluster.cycle()
+    assert cluster.memory is not None
+    assert (cluster.runs("low"), cluster.memory.asks_again_in) == (8, inf)
+
+
+def test_nothing_is_begun_that_is_stopped_at_once_for_a_gang_of_a_queue_above_which_covers_it() -> (
+    None
+):
+    queues = [
+        Queue("root"),
+        Queue("team", "root", {GPU: 4}),
+        Queue("member", "team", reclaim=Reclaim.ANY),
+        Queue("guest", "root"),
+    ]
+    gangs = [Spec("g", "guest", 4), Spec("m", "member", 4, created=1)]
+    cluster = Cluster(queues, {"n1": 4}, gangs)
+    assert cluster.settle(9)
+    assert (cluster.runs("m"), cluster.stopped) == (4, [])
+
+
+@pytest.mark.xfail(strict=True, reason="the order counts what gangs of lower priority use as well")
+def test_nothing_is_begun_that_is_stopped_at_once_for_one_of_higher_priority_than_what_runs() -> (
+    None
+):
+    """Preemption lets the team cover `high` before `low`; within the root are both."""
+    queues = [
+        Queue("root", quota={GPU: 4}),
+        Queue("team", "root", {GPU: 4}),
+        *(Queue(name, "team", reclaim=Reclaim.ANY) for name in ("a", "b")),
+        Queue("guest", "root"),
+    ]
+    gangs = [Spec("g", "guest", 4, priority=5), Spec("high", "b", 4, priority=1)]
+    low = Spec("low", "a", 4)
+    cluster = Cluster(queues, {"n1": 8}, [low, *gangs], [part("low", {"n1": 4})])
+    assert cluster.settle(9)
+    assert cluster.runs("high") == 4
+    assert cluster.stopped == []
+
+
+ROOT = Queue("root")
+OF_TEAM = [
+    ROOT,
+    Queue("c", "root", {GPU: 2}),
+    Queue("a", "c", within_queue=LOWER, reclaim=Reclaim.ANY),
+    Queue("b", "root"),
+]
+OF_ITS_OWN = [
+    ROOT,
+    Queue("a", "root", {GPU: 2}, within_queue=LOWER, reclaim=Reclaim.ANY),
+    Queue("b", "root"),
+]
+
+
+@pytest.mark.parametrize("queues", [OF_ITS_OWN, OF_TEAM])
+def test_what_borrows_goes_before_what_is_covered_whatever_the_priorities(
+    queues: list[Queue],
+) -> None:
+    """Else the covered one, stopped for another, would stop in turn what borrows."""
+    parts = [part("mine", {"n1": 1}), part("theirs", {"n1": 1}, "b", priority=5)]
+    gangs = [Spec("mine", "a", 1), Spec("theirs", "b", 1, priority=5)]
+    high = Spec("high", "a", 1, priority=1, created=1)
+    cluster = Cluster(queues, {"n1": 2}, [*gangs, high], parts)
+    assert cluster.settle(9)
+    assert cluster.stopped == [("high", "theirs")]
+
+
+@pytest.mark.parametrize("queues", [OF_ITS_OWN, OF_TEAM])
+def test_surplus_goes_before_what_borrows(queues: list[Queue]) -> None:
+    parts = [part("mine", {"n1": 1}), part("mine", {"n1": 1}, replica="r1")]
+    parts += [part("theirs", {"n1": 1}, "b")]
+    cluster = Cluster(queues, {"n1": 3}, [Spec("high", "a", 1, priority=1)], parts)
+    assert taken(cluster) == {"high": ["mine/r1"]}
 
 
 def test_what_can_never_fit_stops_nothing() -> None:

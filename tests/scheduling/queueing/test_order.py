@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue, WhenBlocked
+from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue, Reclaim, WhenBlocked
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.told import BEHIND, DECIDED
@@ -110,11 +111,39 @@ def test_the_queue_without_quota_comes_after_all_that_are_within_theirs() -> Non
     assert Cycle([DEFAULT, team("a", 8)], waiting).run() == ["within", "guest"]
 
 
-def test_who_has_no_quota_or_borrows_is_ordered_by_its_share_of_the_cluster() -> None:
+def test_those_that_borrow_as_far_are_ordered_by_their_share_of_the_cluster() -> None:
+    queues = [Queue("all", quota={GPU: 40}), Queue("a", "all", {GPU: 2}), Queue("b", "all")]
+    waiting = [asks("a", 4, "a", created=9), asks("b", 1, "b")]
+    assert Cycle(queues, waiting, {"a": 4, "b": 8}).run() == ["a", "b"]
+    assert Cycle(queues, waiting, {"a": 9, "b": 8}).run() == ["b", "a"]
+
+
+def test_who_has_no_quota_comes_after_those_that_borrow() -> None:
     queues = [DEFAULT, Queue("all", quota={GPU: 40}), Queue("a", "all", {GPU: 2})]
     waiting = [asks("guest", 1, DEFAULT_QUEUE), asks("borrows", 4, "a", created=9)]
-    assert Cycle(queues, waiting, {"a": 4, DEFAULT_QUEUE: 8}).run() == ["borrows", "guest"]
-    assert Cycle(queues, waiting, {"a": 9, DEFAULT_QUEUE: 8}).run() == ["guest", "borrows"]
+    assert Cycle(queues, waiting, {"a": 9, DEFAULT_QUEUE: 8}).run() == ["borrows", "guest"]
+
+
+NESTED = [
+    Queue("root", quota={GPU: 4}),
+    Queue("team", "root", {GPU: 4}),
+    Queue("member", "team", reclaim=Reclaim.ANY),
+    Queue("guest", "root", reclaim=Reclaim.ANY),
+]
+
+
+def test_of_those_that_borrow_the_one_that_need_not_go_as_far_is_next() -> None:
+    waiting = [asks("guest", 2, "guest", priority=9), asks("member", 2, "member", created=5)]
+    assert Cycle(NESTED, waiting).run() == ["member", "guest"]
+    assert Cycle(NESTED, waiting, {"team": 4}).run() == ["guest", "member"]
+    assert Cycle(NESTED, waiting, {"team": 2}).run() == ["member", "guest"]
+
+
+def test_a_gang_that_asks_for_nothing_that_is_limited_comes_after_those_that_quota_covers() -> None:
+    free = gang("free", group("workers", 1, shape(cpu=1)))
+    waiting = [replace(free, queue="a"), asks("within", 1, "b", created=5)]
+    cycle = Cycle([team("a", 8), team("b", 8)], waiting)
+    assert cycle.run() == ["within", "free"]
 
 
 def test_a_gang_beyond_the_quota_is_not_decided_and_others_of_its_queue_are() -> None:
@@ -238,6 +267,20 @@ def test_surplus_beside_a_repair_brings_no_gang_forward() -> None:
 # ---- the rule, asked of all gangs each time one is to be chosen
 
 
+def level_of(tree: QuotaTree, held: Amounts, at: int, demand: Amounts) -> int:
+    """How far up the quota is that covers a gang, with all that the queues hold and the gang."""
+    with_it = held.copy()
+    with_it[at] += demand
+    if with_it[at][0] <= tree.queues[at].quota[GPU]:
+        return 0
+    used = tree.used(with_it)
+    is_parent = any(each.parent == tree.names[at] for each in tree.queues)
+    for steps, row in enumerate(tree.path(at), start=int(is_parent)):
+        if used[row][0] <= tree.subtree[row][0]:
+            return steps
+    return 9
+
+
 def plainly(queues: list[Queue], gangs: list[PendingGang], blocked: set[str]) -> list[str]:
     """What the order is if each time every queue is asked for its first gang."""
     tree = QuotaTree(queues)
@@ -264,15 +307,13 @@ def plainly(queues: list[Queue], gangs: list[PendingGang], blocked: set[str]) ->
                 if is_stopped and not each.is_repair:
                     continue
                 if (demand <= available[at]).all():
-                    borrows = not tree.limited[at].any() or bool(
-                        ((used[at] + demand > tree.subtree[at]) & tree.limited[at]).any()
-                    )
+                    level = level_of(tree, held, at, demand)
                     part = (
                         int(max(used[at][0], held[at][0])) * 10**6 // CLUSTER[GPU]
-                        if borrows
+                        if level
                         else int(shares[at])
                     )
-                    later = borrows, not each.is_repair, part, -each.priority
+                    later = level, not each.is_repair, part, -each.priority
                     heads.append((*later, each.created, each.key.name, each))
                     break
                 if queue.when_blocked is WhenBlocked.STRICT and (demand <= tree.most[at]).all():

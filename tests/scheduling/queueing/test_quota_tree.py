@@ -174,6 +174,19 @@ def test_the_arrays_say_what_the_rules_say_one_by_one(
     }
 
 
+@given(trees(), st.integers(0, 9))
+def test_how_far_up_quota_covers_a_gang_is_the_same_for_one_queue_and_for_all(
+    world: tuple[list[Queue], dict[str, Plain]], gpus: int
+) -> None:
+    queues, plain = world
+    tree = QuotaTree(queues)
+    held = np.array([tree.requests({GPU: plain[name].held}) for name in tree.names])
+    used, demand = tree.used(held), tree.requests({GPU: gpus})
+    rows = np.arange(len(tree.names))
+    levels = tree.borrowing_levels(rows, np.tile(demand, (len(rows), 1)), held, used)
+    assert levels.tolist() == [tree.borrowing_level(at, demand, held, used) for at in rows.tolist()]
+
+
 def test_shares_of_large_amounts_do_not_overflow() -> None:
     tree = QuotaTree(
         [Queue("big", quota={"memory": 20 * 2**40}), Queue("small", quota={"memory": 1})]

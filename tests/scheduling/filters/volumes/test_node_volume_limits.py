@@ -1,5 +1,7 @@
 """Disks that count against what a node attaches."""
 
+from dataclasses import replace
+
 from scheduling.cycle import next_cycle, run_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.pod import Mount
@@ -10,7 +12,7 @@ from scheduling.model.volume import (
     Volume,
 )
 from scheduling.queueing.queues import one_queue
-from tests.builders import columns, gang, group
+from tests.builders import columns, gang, group, shape
 from tests.scheduling.filters.volumes.claims import (
     DISK,
     HEAD,
@@ -122,6 +124,20 @@ def test_a_disk_that_is_on_a_full_node_already_is_no_refusal_for_good() -> None:
     known.put(Attachment("1", "a1", DISK, "other"))
     known.put(Volume("other", driver=DISK, handle="2"))
     assert why(decide(known, HEAD)).startswith("InsufficientResources")
+
+
+def test_a_disk_that_pods_name_themselves_is_shared_like_one_of_a_claim() -> None:
+    """An inline azureDisk, say: kube-scheduler counts it once on a node, whoever mounts it."""
+    disk = Mount("", DISK, "d1")
+    one = group("head", 1, replace(shape(cpu=1), volumes=(f"{DISK} d1",)))
+    known = table(*limited(1, 0, 0))
+    assert where(decide(known, one, mounts={"head": [disk]})) == {"a1"}
+    known.use(TEAM, [disk], "a1", +1)
+    assert f'disk "d1" of {DISK} (let fewer' in why(decide(known, one, mounts={"head": [disk]}))
+    known.use(TEAM, [disk], "a1", -1)
+    known.use(TEAM, [Mount("", DISK, "d2")], "a1", +1)
+    said = why(decide(known, one, mounts={"head": [disk]}))
+    assert said.startswith("InsufficientResources")
 
 
 def test_a_refusal_for_good_is_not_kept_once_only_a_shared_disk_is_in_the_way() -> None:
