@@ -24,7 +24,7 @@ def known(*keys: GangKey) -> ForeseenGangs:
     return gangs
 
 
-def summed(charges: Charges) -> dict[Scoped, Counter[str]]:
+def summed(charges: Charges) -> dict[Scoped | None, Counter[str]]:
     """Amounts that are not zero."""
     found = {scoped: +Counter(amounts) for scoped, amounts in charges.items()}
     return {scoped: amounts for scoped, amounts in found.items() if amounts}
@@ -54,7 +54,7 @@ def test_sums_are_right_after_any_number_of_changes() -> None:
         else:
             claims.pop(key, None)
             gangs.unclaim(key)
-        wanted: dict[Scoped, Counter[str]] = {}
+        wanted: dict[Scoped | None, Counter[str]] = {}
         for charges in (charges for other, charges in claims.items() if other != keys[0]):
             for scoped, amounts in charges.items():
                 wanted.setdefault(scoped, Counter()).update(amounts)
