@@ -17,6 +17,7 @@ from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.report.objects import RayOwner, RayOwnerStatus
 from kube.api.client import Resource
 from kube.objects.base import ObjectMeta
+from tests.children import child
 from tests.cli.fake_reader import FakeReader, run
 from tests.cli.objects import GPU, gang, node, placement, pod, queue
 from tests.packaging.tree import ROOT
@@ -318,11 +319,11 @@ def test_a_page_whose_address_is_not_taken_ends_without_a_word(tmp_path: Path) -
     )
     command = [sys.executable, "-m", "cli", "dashboard", "--port", "0", "--kubeconfig", str(config)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+    with child(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait() == endings.NOT_TAKEN
 
 
@@ -331,9 +332,9 @@ def test_output_that_is_not_taken_ends_it_without_a_word(output: str) -> None:
     """As in `muster explain | head -1`: 1 would say that the answer is no."""
     command = [sys.executable, "-m", "cli", "explain", "-o", output]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+    with child(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait() == endings.NOT_TAKEN
