@@ -19,7 +19,7 @@ from kube.api.client import Resource
 from kube.objects.base import ObjectMeta
 from tests.children import child
 from tests.cli.fake_reader import FakeReader, run
-from tests.cli.objects import GPU, gang, node, placement, pod, queue
+from tests.cli.objects import GPU, Json, gang, node, placement, pod, queue, read
 from tests.packaging.tree import ROOT
 
 MESSAGE = "0 of 2 workers fit: each needs 8 nvidia.com/gpu on one node"
@@ -203,6 +203,45 @@ def test_why_of_a_ray_cluster_that_is_no_gang_says_how_to_make_it_one() -> None:
     assert 'rayclusters plain is there and is no gang; set label muster.dev/gang: "true"' in (
         done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ({"spec": {"suspend": True}}, "no RayCluster for it; its spec.suspend is true"),
+        (
+            {
+                "status": {
+                    "jobDeploymentStatus": "ValidationFailed",
+                    "reason": "ValidationFailed",
+                    "message": "no entrypoint",
+                }
+            },
+            "no RayCluster for it; its status is ValidationFailed (no entrypoint)",
+        ),
+        ({}, "has no gang yet; KubeRay has made no RayCluster for it"),
+    ],
+)
+def test_why_of_a_ray_job_without_a_ray_cluster_says_its_own_state(state: Json, said: str) -> None:
+    meta = {"name": "job", "namespace": "team", "labels": {"muster.dev/gang": "true"}}
+    owner = read({"metadata": meta, **state}, RayOwner)
+    done = run(FakeReader({**cluster(), "rayjobs": [owner]}), "why", "job")
+    assert (done.exit_code, said in done.stderr) == (endings.NO, True), done.stderr
+    assert "set label" not in done.stderr
+
+
+def test_why_says_which_opt_out_is_in_the_way() -> None:
+    meta = ObjectMeta(name="plain", namespace="team", labels={"muster.dev/gang": "false"})
+    done = run(FakeReader({**cluster(), "rayclusters": [RayOwner(metadata=meta)]}), "why", "plain")
+    assert 'is no gang: its label muster.dev/gang is "false"; set it to "true"' in done.stderr
+
+
+def test_the_events_of_an_earlier_ray_cluster_of_the_name_are_left_out() -> None:
+    """They are asked for by the uid of this Gang."""
+    reader = FakeReader(cluster())
+    run(reader, "why", "train")
+    asked = [selector for plural, _, selector in reader.asked if plural == "events"]
+    assert asked == ["involvedObject.uid=gang-train"]
 
 
 def test_as_a_plugin_of_kubectl_it_calls_itself_so(
