@@ -10,6 +10,7 @@ import msgspec
 from cli.report.gangs import in_order, queue_of, waits
 from cli.report.nodes import told
 from cli.report.objects import Event
+from cli.report.order import natural
 from cli.report.reasons import EXPLANATIONS
 from cli.report.room import key_of
 from cli.report.short_room import Shortage, judged
@@ -234,7 +235,7 @@ def _nodes(gang: Gang) -> dict[str, int]:
         for assignment in pod_set.assignments:
             for node, count in assignment.nodes.items():
                 found[node] = found.get(node, 0) + count
-    return dict(sorted(found.items()))
+    return {node: found[node] for node in sorted(found, key=natural)}
 
 
 def _history(events: Iterable[Event]) -> Iterator[HistoryReport]:

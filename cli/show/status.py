@@ -59,7 +59,7 @@ def _table(
                 parts.gangs(console, gangs, output, now, limits)
         _queues(console, found, limits)
         console.print()
-        title(console, "GPUs")
+        title(console, "room on nodes")
         parts.pools(console, found.nodes)
 
     return printed

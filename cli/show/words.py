@@ -33,6 +33,11 @@ def amount(resource: str, text: str | None) -> str:
         return text
 
 
+def whole_amount(resource: str, count: int) -> str:
+    """Write an amount in usual units, what is free no larger than it is."""
+    return written(resource, count, up=0)
+
+
 def phase(name: str) -> Cell:
     """Return a phase in its colour."""
     return Cell(name or "-", _STYLES.get(name, ""))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -298,8 +299,21 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_nodes_without_the_resource_that_was_asked_for_are_said_by_its_name() -> None:
-    said = run(FakeReader(cluster()), "nodes", "--resource", "example.com/x").stdout
-    assert said == "2 nodes, none of which has example.com/x\n"
+    done = run(FakeReader(cluster()), "nodes", "--resource", "example.com/x")
+    assert (done.exit_code, done.stdout) == (endings.NO, "")
+    assert "--resource example.com/x: no node has any; nodes have" in done.stderr
+    assert GPU in done.stderr
+
+
+def test_cpu_and_memory_are_shown_in_usual_units_and_without_sizes_of_pods() -> None:
+    """Named, or where no node has an accelerator."""
+    plain = {"nodes": [node("a", gpus=0)], "pods": [pod("w", "a", 0)]}
+    for arguments in (["nodes"], ["nodes", "--resource", "cpu", "--resource", "memory"]):
+        said = run(FakeReader(plain), *arguments).stdout
+        assert re.search(r"cpu .*\] +4 +0 +92 +96", said), said
+        assert re.search(r"memory .*\] +16Gi +0 +752Gi +768Gi", said), said
+        assert "FIT" not in said
+    assert "752Gi" in run(FakeReader(plain), "status").stdout
 
 
 def test_help_has_examples_and_exit_codes() -> None:
