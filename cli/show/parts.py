@@ -129,7 +129,7 @@ def pools(console: Console, found: NodesReport) -> None:
         line(console, _UNKNOWN, "yellow")
         return
     if not found.pools:
-        line(console, "no node has any of it")
+        line(console, "there are no nodes")
         return
     sizes = list(dict.fromkeys(size for each in found.pools for size in each.holes))
     heads = ("POOL", "RESOURCE", "NODES", "", "USED", "RESERVED", "FREE", "OF", "OFF", "STRANDED")
