@@ -68,7 +68,8 @@ class Asked:
 
 def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], list[str]]:
     """Return what is asked about, and remarks on what is not; raises Fault where nothing is."""
-    found, remarks, places, runs_elsewhere = [], [], [], []
+    found, places, runs_elsewhere = [], [], []
+    others: dict[str, list[str]] = {}
     for number, each in enumerate(sources):
         places.append(each.place)
         if selected := _selected_cluster(each):
@@ -78,13 +79,19 @@ def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], 
         elif is_app_wrapper(each):
             found.append(_read_wrapper(each, namespace, number))
         else:
-            remarks.append(f"{each.place}: {_kind(each)}: not judged: only {_kinds()} are")
+            others.setdefault(_kind(each), []).append(each.place)
     if not found and not runs_elsewhere:
         where = f"{places[0]}: " if places else ""
         raise Fault(f"{where}there is no object to judge; allowed: {_kinds()}")
     named = _told_apart(found)
     _check_names(named)
-    return named, [*remarks, *runs_elsewhere]
+    return named, [*map(_not_judged, others, others.values()), *runs_elsewhere]
+
+
+def _not_judged(kind: str, places: Sequence[str]) -> str:
+    """Say it once of all objects of a kind."""
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return f"{places[0]}: {kind}{more}: not judged: only {_kinds()} are"
 
 
 def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:

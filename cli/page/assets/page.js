@@ -171,7 +171,7 @@ const NODES = [
 ];
 
 function draw(found) {
-  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} gangs`;
+  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} ${found.gangs === 1 ? "gang" : "gangs"}`;
   $("state").classList.toggle("bad", Boolean(found.fault));
   counts("phases", found.phases);
   counts("reasons", found.reasons);

@@ -590,9 +590,12 @@ def test_bad_input_is_said_in_one_line(change: Json, said: str) -> None:
 
 def test_other_objects_are_left_out_with_a_note() -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-    result = fit(reader_of(World(node("a"))), gang_of("train", 1), other)
+    secret = {**other, "kind": "Secret"}
+    result = fit(reader_of(World(node("a"))), gang_of("train", 1), other, secret, other, other)
     assert result.exit_code == FINE
-    assert "ConfigMap: not judged" in result.stderr
+    assert result.stderr.count("not judged") == 2
+    assert "items[1]: ConfigMap and 2 more: not judged" in result.stderr
+    assert "items[2]: Secret: not judged" in result.stderr
 
 
 # ---- what people read
