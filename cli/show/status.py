@@ -53,7 +53,7 @@ def _table(
             line(console, f"waiting: {_counts(found.reasons)}")
             parts.gangs(console, found.waiting, output, now, limits)
         others = {"with their place": found.placed, "failed": found.failed}
-        for name, gangs in others.items() if output == "wide" else ():
+        for name, gangs in others.items():
             if gangs:
                 console.print()
                 title(console, name)

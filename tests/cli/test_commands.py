@@ -245,6 +245,27 @@ def test_the_events_of_an_earlier_ray_cluster_of_the_name_are_left_out() -> None
     assert asked == ["involvedObject.uid=gang-train"]
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        ["-n", "x", "--kubeconfig", "f", "--json"],
+        ["-nx", "--kubeconfig=f", "-ojson"],
+        ["--namespace=x", "--kubeconfig", "f", "-o", "json"],
+    ],
+)
+def test_shared_options_may_stand_before_the_command(before: list[str]) -> None:
+    reader = FakeReader({"gangs": [gang("g", namespace="x")]})
+    for arguments in ([*before, "why", "g"], ["why", *before, "g"], ["why", "g", *before]):
+        done = run(reader, *arguments)
+        assert (done.exit_code, json.loads(done.stdout)["namespace"]) == (endings.FINE, "x")
+    assert {each.kubeconfig for each in reader.targets} == {"f"}
+
+
+def test_an_option_before_the_command_that_it_does_not_know_is_told() -> None:
+    assert "No such option" in run(FakeReader({}), "-n", "x", "explain").stderr
+    assert "No such option" in run(FakeReader({}), "--wide", "status").stderr
+
+
 def test_as_a_plugin_of_kubectl_it_calls_itself_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
