@@ -328,7 +328,7 @@ def test_nodes_without_the_resource_that_was_asked_for_are_said_by_its_name() ->
 
 def test_cpu_and_memory_are_shown_in_usual_units_and_without_sizes_of_pods() -> None:
     """Named, or where no node has an accelerator."""
-    plain = {"nodes": [node("a", gpus=0)], "pods": [pod("w", "a", 0)]}
+    plain: dict[str, list[object]] = {"nodes": [node("a", gpus=0)], "pods": [pod("w", "a", 0)]}
     for arguments in (["nodes"], ["nodes", "--resource", "cpu", "--resource", "memory"]):
         said = run(FakeReader(plain), *arguments).stdout
         assert re.search(r"cpu .*\] +4 +0 +92 +96", said), said
