@@ -23,9 +23,11 @@ BIN := $(VENV)/bin
 # Four files of tests at a time on two cores: those on a control plane mostly wait. They begin in
 # the order of tests/conftest.py: the longest first, so that no worker is left alone. Bytecode is
 # written whatever the environment says: it holds the rewritten asserts, which take 7 s of CPU to
-# make in each process.
+# make in each process. A worker that crashes is not replaced: the others end what they have begun.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=4 --dist=loadfile \
-          --no-loadscope-reorder --durations=10
+          --no-loadscope-reorder --max-worker-restart=0 --durations=10
+# Seconds after which `make test` ends itself: three times what it takes on two quiet cores.
+TEST_SECONDS := 2400
 READY := $(VENV)/ready
 PIP_INSTALL := -m pip install --quiet --no-input --disable-pip-version-check
 
@@ -90,7 +92,7 @@ figures: venv build ## measure the aims of starting gangs; write table and chart
 
 .PHONY: test
 test: lint build ## check everything: format, lint, types, imports and all tests but the long ones
-	$(PYTEST) -m "not long" --hypothesis-profile=repeatable $(PYTEST_ARGS)
+	$(PYTEST) -m "not long" --hypothesis-profile=repeatable -o run_timeout=$(TEST_SECONDS) $(PYTEST_ARGS)
 
 .PHONY: test-unit
 test-unit: venv ## run the tests that need no control plane

@@ -47,7 +47,7 @@ def main() -> None:
     """Gang admission for Ray on Kubernetes, from the command line.
 
     Every command works with the rights of its caller. `release` and `uninstall` write, and ask
-    before; all others change nothing.
+    before; all others change nothing. -n, -o, --kubeconfig and --context may also stand before it.
     """
 
 

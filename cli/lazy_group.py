@@ -1,9 +1,30 @@
 """A group of commands of which each is imported when it is called: a start costs what is used."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import click
+
+_VALUED = ("-n", "--namespace", "-o", "--output", "--kubeconfig", "--context", "--request-timeout")
+_FLAGS = ("-A", "--all-namespaces", "--json")
+
+
+def behind_command(arguments: Sequence[str]) -> list[str]:
+    """Move options that commands share behind the command: `muster -n team status`."""
+    at = 0
+    while at < len(arguments) and (count := _words(arguments[at:])):
+        at += count
+    return [*arguments[at : at + 1], *arguments[:at], *arguments[at + 1 :]]
+
+
+def _words(arguments: Sequence[str]) -> int:
+    """Count the words of the shared option that comes first; 0 where none does."""
+    first = arguments[0]
+    if first in _VALUED:
+        return 2 if len(arguments) > 1 else 0
+    joined = first.partition("=")[0] in _VALUED or first[:2] in ("-n", "-o")
+    return 1 if first in _FLAGS or joined else 0
 
 
 class LazyGroup(click.Group):
@@ -12,6 +33,10 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, lazy: dict[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._lazy = lazy
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take options that commands share before the command too, as kubectl does."""
+        return super().parse_args(ctx, behind_command(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""

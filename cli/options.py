@@ -95,7 +95,12 @@ def scope_options(command: F) -> F:
 
 
 def output_option(command: F) -> F:
-    """Add `-o`."""
+    """Add `-o`, and `--json` for the form that programs read."""
+    as_json = click.option("--json", "output", flag_value="json", help="The same as -o json.")
+    return _output(as_json(command))
+
+
+def _output(command: F) -> F:
     return click.option(
         "-o",
         "--output",

@@ -47,11 +47,10 @@ from coordinator.state.preempting import settle_trials
 from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.objects.ray import RayCluster
-from kube.ray.gang_terms import queue_asked
+from kube.ray.gang_terms import queue_counted_in
 from reservation.release_order import is_ordered
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
-from scheduling.queueing.membership import NotAllowed
 
 INTAKE = "intake"
 GANGS = "gangs"
@@ -297,8 +296,7 @@ class CoordinatorState(Known):
         labels = self.cache.namespace_labels(key.namespace)
         if cluster is None or cluster.metadata.uid != uid:
             return next(iter(selections.open_to(labels)), DEFAULT_QUEUE)
-        queue = queue_asked(cluster, labels, selections)
-        return DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
+        return queue_counted_in(cluster, labels, selections)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)

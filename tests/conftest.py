@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-pytest_plugins = ["testbed.pytest_plugin", "tests.rights_plugin"]
+pytest_plugins = ["testbed.pytest_plugin", "tests.limit_plugin", "tests.rights_plugin"]
 
 # Programs of the control plane collect their garbage less often: a fifth of the CPU of their start,
 # for 400 MB more of each API server.

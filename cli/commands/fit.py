@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def command(
     context: click.Context, files: tuple[str, ...], namespace: str, target: Target, output: str
 ) -> None:
-    """Say whether RayClusters, RayJobs and RayServices of FILE would start now.
+    """Say whether RayClusters, RayJobs, RayCronJobs and RayServices of FILE would start now.
 
     They are judged together, as if all were created now. Nothing is created: their pods are worked
     out from the templates, and decided on as the coordinator would. Of what does not fit it is said

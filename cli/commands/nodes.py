@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.endings import FINE, NOT_READ
+from cli.endings import FINE, NOT_READ, Absent
 from cli.options import cluster_options, epilog, output_option, run
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def command(
 ) -> None:
     """Print what is used (#), reserved (=) and free (.) of the GPUs of pools and nodes.
 
+    Where no node has a GPU it is CPU and memory.
     FIT n is how many more pods of n GPUs fit, each size counted alone, with the CPU and memory
     that pods of the cluster typically take beside a GPU. It needs the right to list nodes and
     pods: see the ClusterRole muster-viewer.
@@ -54,9 +55,14 @@ def command(
 
     async def work(reader: Reader) -> NodesReport:
         found = await read_gangs_anywhere(reader, GANGS, NODES, PODS)
-        return nodes_report(found, resource, pool_label)
+        report = nodes_report(found, resource, pool_label)
+        missing = [each for each in resource if each not in report.offered]
+        if missing and report.is_known:
+            offered = ", ".join(report.offered)
+            raise Absent(f"--resource {missing[0]}: no node has any; nodes have {offered}")
+        return report
 
     report = run(context, target, work)
     note(report.unread)
-    show(report, output, table(report, output, " or ".join(resource)))
+    show(report, output, table(report, output))
     sys.exit(FINE if report.is_known else NOT_READ)

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
         "muster status",
         "muster status --watch --interval 5",
         "muster status -n team -o wide",
+        "muster status --queue research",
         "muster status -o json | jq .reasons",
     )
 )
 @cluster_options
 @scope_options
 @output_option
+@click.option("--queue", default="", help="Gangs of this queue alone.")
 @click.option("-w", "--watch", is_flag=True, help="Show it again and again, until Ctrl-C.")
 @click.option(
     "--interval",
@@ -41,12 +43,13 @@ def command(
     target: Target,
     namespace: str,
     output: str,
+    queue: str,
     *,
     everywhere: bool,
     watch: bool,
     interval: float,
 ) -> None:
-    """Print gangs by phase, those that wait with their reasons, the queues, and the GPUs.
+    """Print gangs by phase, those that wait and those that run, the queues, and the GPUs.
 
     What the caller may not list is said in one line, and the rest is shown.
     """
@@ -67,7 +70,7 @@ def command(
             found = await read_snapshot(reader, *kinds)
         else:
             found = await read_gangs_anywhere(reader, *kinds, fallback=namespace)
-        return status_report(found, namespace)
+        return status_report(found, namespace, queue)
 
     async def work(reader: Reader) -> StatusReport:
         if watch:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -25,9 +25,13 @@ RAY_GROUP: Final = "ray.io"
 SPECS: Final[Mapping[str, tuple[str, ...]]] = {
     "RayCluster": ("spec",),
     "RayJob": ("spec", "rayClusterSpec"),
+    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
     "RayService": ("spec", "rayClusterConfig"),
 }
 """Where an object of each kind has the spec of its RayCluster."""
+
+JOB_SPECS: Final = {"RayJob": ("spec",), "RayCronJob": ("spec", "jobTemplate")}
+"""Where an object of each kind has the spec of its RayJob."""
 
 DRAWN: Final = "~"
 """In no name of an object: what is asked about is never taken for what exists."""
@@ -64,21 +68,30 @@ class Asked:
 
 def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], list[str]]:
     """Return what is asked about, and remarks on what is not; raises Fault where nothing is."""
-    found, remarks, places = [], [], []
+    found, places, runs_elsewhere = [], [], []
+    others: dict[str, list[str]] = {}
     for number, each in enumerate(sources):
         places.append(each.place)
-        if each.group == RAY_GROUP and each.kind in SPECS:
+        if selected := _selected_cluster(each):
+            runs_elsewhere.append(f"{each.place}: {each.kind}: {selected}")
+        elif each.group == RAY_GROUP and each.kind in SPECS:
             found.append(_read(each, namespace, number))
         elif is_app_wrapper(each):
             found.append(_read_wrapper(each, namespace, number))
         else:
-            remarks.append(f"{each.place}: {_kind(each)}: not judged: only {_kinds()} are")
-    if not found:
+            others.setdefault(_kind(each), []).append(each.place)
+    if not found and not runs_elsewhere:
         where = f"{places[0]}: " if places else ""
         raise Fault(f"{where}there is no object to judge; allowed: {_kinds()}")
     named = _told_apart(found)
     _check_names(named)
-    return named, remarks
+    return named, [*map(_not_judged, others, others.values()), *runs_elsewhere]
+
+
+def _not_judged(kind: str, places: Sequence[str]) -> str:
+    """Say it once of all objects of a kind."""
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return f"{places[0]}: {kind}{more}: not judged: only {_kinds()} are"
 
 
 def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:
@@ -123,24 +136,45 @@ def _check_names(found: Sequence[Asked]) -> None:
 def _read(source: Source, namespace: str, number: int) -> Asked:
     meta = _part(source, source.body, ("metadata",))
     spec = _part(source, source.body, SPECS[source.kind])
-    if source.kind == "RayJob" and _part(source, source.body, ("spec",)).get("clusterSelector"):
-        raise Fault(f"{source.place}: RayJob: spec.clusterSelector: it makes no RayCluster")
-    body = {"metadata": _bare(meta), "spec": {**spec, "suspend": True}}
+    body = {"metadata": _passed_on(source, meta), "spec": {**spec, "suspend": True}}
     cluster = _decoded(source, body, RayCluster)
     if not cluster.spec.head_group_spec or bytes(cluster.spec.head_group_spec) == b"null":
         where = ".".join(SPECS[source.kind])
         raise Fault(f"{source.place}: {source.kind}: {where}.headGroupSpec: absent")
     placed = _placed(cluster.metadata, meta, namespace, number)
-    job = _job(source, placed) if source.kind == "RayJob" else None
+    job = _job(source, placed) if source.kind in JOB_SPECS else None
     owners = (_controlled_by(job),) if job is not None else ()
     found = essential(replace(cluster, metadata=replace(placed, owner_references=owners)))
     version = str(source.body["apiVersion"])
-    notes = _notes(source.kind, spec)
+    notes = tuple(_notes(source))
     return Asked(version, source.kind, placed.namespace, placed.name, found, notes, job=job)
 
 
+def _selected_cluster(source: Source) -> str:
+    """Say which RayCluster a job runs on that makes none; empty of all others."""
+    if source.group != RAY_GROUP or source.kind not in JOB_SPECS:
+        return ""
+    path = (*JOB_SPECS[source.kind], "clusterSelector")
+    selector = _part(source, source.body, path[:-1]).get(path[-1])
+    if not selector:
+        return ""
+    said = selector.get(names.RAY_CLUSTER) if isinstance(selector, Mapping) else None
+    return (
+        f"nothing to judge: {'.'.join(path)} has it run on RayCluster {said or '(not named)'} and "
+        "make none of its own; its submitter is a pod beside that one, and waits for no gang"
+    )
+
+
+def _passed_on(source: Source, meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the metadata that reaches the RayCluster; KubeRay passes on none of a RayCronJob."""
+    kept = _bare(meta)
+    if source.kind != "RayCronJob":
+        return kept
+    return {key: kept[key] for key in ("name", "namespace") if key in kept}
+
+
 def _job(source: Source, placed: ObjectMeta) -> RayJob:
-    spec = _part(source, source.body, ("spec",))
+    spec = _part(source, source.body, JOB_SPECS[source.kind])
     job = _decoded(source, {"spec": spec}, RayJob)
     return essential_job(replace(job, metadata=replace(placed, uid=f"{placed.uid}-job")))
 
@@ -193,10 +227,14 @@ def _decoded(source: Source, body: Mapping[str, Any], as_: type[T]) -> T:
         raise Fault(f"{source.place}: {source.kind}: cannot be read: {said}") from None
 
 
-def _notes(kind: str, spec: Mapping[str, Any]) -> tuple[str, ...]:
-    if kind == "RayCluster" and spec.get("suspend"):
-        return ("spec.suspend is true: judged as if it were resumed",)
-    return ()
+def _notes(source: Source) -> Iterator[str]:
+    body = source.body
+    if source.kind == "RayCronJob":
+        yield "the RayJob of one time of its schedule is judged, as if that were now"
+        if names.OPT_IN in (body["metadata"].get("labels") or {}):
+            yield f"KubeRay gives its RayJobs no label {names.OPT_IN}: set it on their namespace"
+    if source.kind in ("RayCluster", "RayCronJob") and body["spec"].get("suspend"):
+        yield "spec.suspend is true: judged as if it were resumed"
 
 
 def as_gang(asked: Asked, namespace_labels: Mapping[str, str]) -> Asked:

@@ -5,13 +5,15 @@ import asyncio
 from cli.endings import Absent, CannotRead
 from cli.read.cluster import read_events, read_gangs_anywhere
 from cli.read.reader import Reader
+from cli.report.no_gang import no_gang_of
 from cli.report.objects import RayOwner
 from cli.report.snapshot import GANGS, NODES, PODS, QUEUES, Snapshot, Unread
 from cli.report.why import Case
 from kube.api import resources
 from kube.api.client import Resource
 from kube.objects import names
-from kube.objects.core import Pod
+from kube.objects.base import Labels
+from kube.objects.core import Namespace, Pod
 from kube.objects.gang import Gang
 from kube.ray.wrapped_by import wrapper_of_gang
 
@@ -23,7 +25,7 @@ async def read_case(reader: Reader, namespace: str, name: str) -> tuple[Snapshot
     found, pods, events = await asyncio.gather(
         read_gangs_anywhere(reader, *kinds, fallback=namespace),
         _pods(reader, gang),
-        read_events(reader, namespace, "Gang", gang.metadata.name),
+        read_events(reader, namespace, gang.metadata.uid),
     )
     if pods is None and not found.lacks(PODS):
         found = found.with_unread(Unread("", "the pods of the gang cannot be listed"))
@@ -75,11 +77,20 @@ async def _owner(reader: Reader, kind: Resource, namespace: str, name: str) -> R
 
 
 async def _no_gang(reader: Reader, namespace: str, name: str) -> str:
-    """Say that there is no gang, and where there is a Ray object of that name, what it lacks."""
+    """Say that there is no gang, and where there is a Ray object of that name, why it is none."""
     missing = f"no gang {name} in namespace {namespace}"
     for kind in (resources.RAY_CLUSTERS, resources.RAY_JOBS, resources.RAY_SERVICES):
         owner = await _owner(reader, kind, namespace, name)
         if owner is not None:
-            opted = f'set label {names.OPT_IN}: "true" on it or on its namespace'
-            return f"{missing}: {kind.plural} {name} is there and is no gang; {opted}"
+            said = no_gang_of(kind.plural, owner, await _namespace_labels(reader, namespace))
+            return f"{missing}: {kind.plural} {name} is there and {said}"
     return f"{missing}; muster status -n {namespace} lists those there are"
+
+
+async def _namespace_labels(reader: Reader, name: str) -> Labels:
+    """Read the labels of a namespace; none where it may not be read."""
+    try:
+        found = await reader.get(resources.NAMESPACES, Namespace, name)
+    except CannotRead:
+        return {}
+    return found.metadata.labels if found else {}

@@ -57,9 +57,9 @@ async def read_gangs_anywhere(reader: Reader, *kinds: str, fallback: str = "") -
         )
 
 
-async def read_events(reader: Reader, namespace: str, kind: str, name: str) -> tuple[Event, ...]:
-    """Read the Events of one object; none where they may not be read."""
-    about = f"involvedObject.kind={kind},involvedObject.name={name}"
+async def read_events(reader: Reader, namespace: str, uid: str) -> tuple[Event, ...]:
+    """Read the Events of one object, not of an earlier one of its name; none if not allowed."""
+    about = f"involvedObject.uid={uid}"
     try:
         return await reader.list(resources.EVENTS, Event, namespace=namespace, field_selector=about)
     except CannotRead:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
+from cli.report.order import natural
 from kube.objects.base import Slim
 from kube.ray.gang_terms import HEAD
 from scheduling.model.placement import Placement
@@ -84,7 +85,9 @@ def by_pod_set(placement: Placement) -> tuple[PlacedPodSet, ...]:
     for each in placement.assignments:
         found.setdefault(each.pod_set, Counter()).update(dict(each.nodes))
     return tuple(
-        PlacedPodSet(name, nodes.total(), dict(sorted(nodes.items())))
+        PlacedPodSet(
+            name, nodes.total(), {node: nodes[node] for node in sorted(nodes, key=natural)}
+        )
         for name, nodes in sorted(found.items(), key=lambda each: (each[0] != HEAD, each[0]))
     )
 

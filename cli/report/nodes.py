@@ -11,7 +11,7 @@ import numpy as np
 from cli.report.room import Room, room_of
 from cli.report.snapshot import Snapshot, Unread
 from scheduling.diagnosis.holes import OTHER, SIZES, UNLABELLED, GpuPools, Pool, pools
-from scheduling.model.amounts import is_device
+from scheduling.model.amounts import CPU, MEMORY, is_device
 from scheduling.model.node import Node
 
 
@@ -32,7 +32,8 @@ class PoolReport(msgspec.Struct, frozen=True, rename="camel"):
     """The devices of one resource in one pool of nodes.
 
     `free` can take pods, `unschedulable` are on nodes that take none; `stranded` is the part of
-    `free` that lacks processor or memory. `holes` has the number of pods by size that still fit.
+    `free` that lacks processor or memory. `holes` has the number of pods by size that still fit:
+    of devices alone, for other resources come in no such sizes. CPU is in milli, memory in bytes.
     """
 
     name: str
@@ -48,12 +49,16 @@ class PoolReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NodesReport(msgspec.Struct, frozen=True, rename="camel"):
-    """All nodes with such devices; `is_known` is false where nodes or pods could not be listed."""
+    """All nodes with such devices; `is_known` is false where nodes or pods could not be listed.
+
+    `offered` are the resources that nodes have.
+    """
 
     is_known: bool
     pools: tuple[PoolReport, ...] = ()
     nodes: tuple[NodeReport, ...] = ()
     nodes_without: int = 0
+    offered: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
 
@@ -74,20 +79,23 @@ def _is_accelerator(resource: str) -> bool:
 def nodes_report(
     found: Snapshot, resources: Sequence[str] = (), labels: Sequence[str] = ()
 ) -> NodesReport:
-    """Report on the nodes that have one of the resources, or any accelerator where none is named.
+    """Report on the nodes that have one of the resources.
 
-    `labels` name the pool of a node, the first one first.
+    Where none is named it is on accelerators, and where no node has any on CPU and memory. `labels`
+    name the pool of a node, the first one first.
     """
     room, unread = room_of(found), told(found.unread)
     if room is None:
         return NodesReport(is_known=False, unread=unread)
-    asked = GpuPools(tuple(resources) or devices_of(room), tuple(labels) or GpuPools().labels)
+    asked_of = tuple(resources) or devices_of(room) or (CPU, MEMORY)
+    asked = GpuPools(asked_of, tuple(labels) or GpuPools().labels)
     nodes = tuple(_nodes(room, asked))
     return NodesReport(
         is_known=True,
         pools=tuple(_pools(room, asked, nodes)),
         nodes=nodes,
         nodes_without=len(room.nodes.names) - len({each.name for each in nodes}),
+        offered=tuple(room.nodes.resources),
         unread=unread,
     )
 
@@ -110,7 +118,7 @@ def _pools(room: Room, asked: GpuPools, nodes: Sequence[NodeReport]) -> Iterator
 
 
 def _pool(pool: Pool, count: int) -> PoolReport:
-    idle = pool.free + pool.unschedulable
+    idle, sized = pool.free + pool.unschedulable, is_device(pool.resource)
     return PoolReport(
         name=pool.name,
         resource=pool.resource,
@@ -120,8 +128,8 @@ def _pool(pool: Pool, count: int) -> PoolReport:
         reserved=pool.reserved,
         free=pool.free,
         unschedulable=pool.unschedulable,
-        stranded=round(pool.stranded, 2),
-        holes={str(size): count for size, count in zip(SIZES, pool.holes, strict=True)},
+        stranded=round(pool.stranded, 2) if sized else 0,
+        holes={str(size): count for size, count in zip(SIZES, pool.holes, strict=True) if sized},
     )
 
 

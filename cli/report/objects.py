@@ -23,17 +23,29 @@ class ServiceState(Slim, frozen=True):
 
 
 class RayOwnerStatus(Slim, frozen=True):
-    """The RayClusters that a RayJob or a RayService made."""
+    """The RayClusters that a RayJob or a RayService made, and how each kind says its state."""
 
     ray_cluster_name: str = ""
     active_service_status: ServiceState | None = None
     pending_service_status: ServiceState | None = None
+    job_deployment_status: str = ""
+    service_status: str = ""
+    state: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class RayOwnerSpec(Slim, frozen=True):
+    """Whether a RayCluster or a RayJob is suspended."""
+
+    suspend: bool | None = None
 
 
 class RayOwner(Slim, frozen=True):
     """A RayCluster, or a RayJob or RayService that makes some."""
 
     metadata: ObjectMeta = ObjectMeta()
+    spec: RayOwnerSpec = RayOwnerSpec()
     status: RayOwnerStatus = RayOwnerStatus()
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from cli.report.gangs import GangReport, gang_report, has_failed, in_order, waits
+from cli.report.gangs import GangReport, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.nodes import NodesReport, nodes_report, told
 from cli.report.queues import QueueReport, queues_report
 from cli.report.snapshot import QUEUES, Snapshot
@@ -34,9 +34,10 @@ class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
     unread: tuple[str, ...] = ()
 
 
-def status_report(found: Snapshot, namespace: str = "") -> StatusReport:
-    """Report on the cluster; `namespace` narrows the gangs that are counted and listed."""
-    mine = [each for each in found.gangs if namespace in ("", each.metadata.namespace)]
+def status_report(found: Snapshot, namespace: str = "", queue: str = "") -> StatusReport:
+    """Report on the cluster; namespace and queue narrow the gangs that are counted and listed."""
+    inside = [each for each in found.gangs if namespace in ("", each.metadata.namespace)]
+    mine = [each for each in inside if queue in ("", queue_of(each))]
     phases = Counter(each.status.phase or "Gathering" for each in mine)
     waiting = in_order(each for each in mine if waits(each))
     failed = [each for each in mine if has_failed(each)]

@@ -10,12 +10,14 @@ import msgspec
 from cli.report.gangs import in_order, queue_of, waits
 from cli.report.nodes import told
 from cli.report.objects import Event
+from cli.report.order import natural
 from cli.report.reasons import EXPLANATIONS
 from cli.report.room import key_of
 from cli.report.short_room import Shortage, judged
 from cli.report.snapshot import Snapshot
 from kube.objects.core import Pod
-from kube.objects.gang import Gang, GangPodSetStatus, GangShortage
+from kube.objects.gang import Gang, GangCondition, GangPodSetStatus, GangShortage
+from scheduling.model.holder import Holder
 from scheduling.model.verdict import Reason
 
 MOST_AHEAD = 5
@@ -106,6 +108,7 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     pod_sets: tuple[PodSetReport, ...]
     nodes: Mapping[str, int]
     conditions: tuple[str, ...]
+    notes: tuple[str, ...]
     history: tuple[HistoryReport, ...]
     unread: tuple[str, ...] = ()
 
@@ -143,10 +146,11 @@ def why_report(found: Snapshot, case: Case) -> WhyReport:
         means=explained.means if explained else "",
         remedy=explained.remedy if explained else "",
         # Of what fits nowhere no end of others helps.
-        helps=() if status.reason == Reason.NEVER_FITS else tuple(_helps(shortages)),
+        helps=() if status.reason == Reason.NEVER_FITS else tuple(_helps(gang, shortages)),
         pod_sets=tuple(_pod_set(each, shortages.get(each.name)) for each in status.pod_sets),
         nodes=_nodes(gang),
         conditions=tuple(f"{each.type}={each.status} {each.reason}" for each in status.conditions),
+        notes=tuple(each.message for each in status.conditions if _is_note(each)),
         history=tuple(_history(case.events)),
         unread=told(found.unread),
     )
@@ -212,18 +216,38 @@ def _short(said: GangShortage, judged: Shortage | None) -> ShortReport:
     )
 
 
-def _helps(shortages: Mapping[str, Shortage]) -> Iterator[str]:
+def _is_note(said: GangCondition) -> bool:
+    """Whether a condition says what nothing waits for, and its user should know."""
+    return said.reason == Reason.UNKNOWN_KEY and said.status == "False"
+
+
+def _helps(gang: Gang, shortages: Mapping[str, Shortage]) -> Iterator[str]:
     """Yield what would make room, as far as it can be told from one resource alone."""
-    for name, each in shortages.items():
-        ends = (one for one in each.holders if one.holder.kind not in _STAY)
-        best = max(ends, key=lambda one: one.frees, default=None)
-        if best is None or not best.frees:
-            continue
+    for each in gang.status.pod_sets:
+        if each.name in shortages:
+            yield from _freed(each.name, shortages[each.name])
+        elif each.shortage is not None:
+            yield from _given_back(each.shortage)
+
+
+def _freed(pod_set: str, short: Shortage) -> Iterator[str]:
+    ends = (one for one in short.holders if one.holder.kind not in _STAY)
+    best = max(ends, key=lambda one: one.frees, default=None)
+    if best is not None and best.frees:
         pods = "pod" if best.frees == 1 else "pods"
         yield (
-            f"if {best.holder} ended, {best.frees} more {pods} of {name} would have "
-            f"the {each.resource} they need"
+            f"if {best.holder} ended, {best.frees} more {pods} of {pod_set} would have "
+            f"the {short.resource} they need"
         )
+
+
+def _given_back(said: GangShortage) -> Iterator[str]:
+    """Yield the holder that the Gang names first: of pods that do not exist no more is known."""
+    for each in said.holders:
+        if each.kind not in _STAY:
+            holder = Holder(each.kind, each.namespace, each.name)
+            yield f"if {holder} ended, the {said.resource} that it holds would come free"
+            return
 
 
 def _nodes(gang: Gang) -> dict[str, int]:
@@ -234,7 +258,7 @@ def _nodes(gang: Gang) -> dict[str, int]:
         for assignment in pod_set.assignments:
             for node, count in assignment.nodes.items():
                 found[node] = found.get(node, 0) + count
-    return dict(sorted(found.items()))
+    return {node: found[node] for node in sorted(found, key=natural)}
 
 
 def _history(events: Iterable[Event]) -> Iterator[HistoryReport]:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from cli.report.fit import FitOfObject, FitReport, Fits, Most, PlacedPodSet
 from cli.show.output import printable
+from cli.show.words import counted
 
 NODES_NAMED: Final = 4
 """Nodes of a pod set that are named; all of them with `-o wide`."""
@@ -54,8 +55,7 @@ def _place(found: FitOfObject) -> str:
 
 
 def _placed(found: PlacedPodSet, width: int, *, wide: bool) -> str:
-    pods = "1 pod" if found.pods == 1 else f"{found.pods} pods"
-    nodes = "1 node" if len(found.nodes) == 1 else f"{len(found.nodes)} nodes"
+    pods, nodes = counted(found.pods, "pod"), counted(len(found.nodes), "node")
     return f"{found.pod_set:{width}}  {pods} on {nodes}: {_nodes(found.nodes, wide=wide)}"
 
 

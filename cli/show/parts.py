@@ -11,7 +11,7 @@ from cli.report.gangs import GangReport
 from cli.report.nodes import NodesReport, PoolReport
 from cli.report.queues import QueueReport, ResourceReport
 from cli.show.table import Cell, cut, line, number, rows
-from cli.show.words import age, amount, bar, phase
+from cli.show.words import age, amount, bar, phase, whole_amount
 from scheduling.model.quantity import request_amount
 
 _UNKNOWN = (
@@ -123,32 +123,34 @@ def _base(resource: str, text: str | None) -> int:
     return request_amount(resource, text) if text is not None else 0
 
 
-def pools(console: Console, found: NodesReport, resource: str = "") -> None:
-    """Print pools of devices: a bar, numbers, and how many pods of each size still fit.
-
-    `resource` is the one that was asked for, if any.
-    """
+def pools(console: Console, found: NodesReport) -> None:
+    """Print pools of devices: a bar, numbers, and how many pods of each size still fit."""
     if not found.is_known:
         line(console, _UNKNOWN, "yellow")
         return
     if not found.pools:
-        line(console, f"{found.nodes_without} nodes, none of which has {resource or 'a GPU'}")
+        line(console, "there are no nodes")
         return
-    sizes = list(found.pools[0].holes)
+    sizes = list(dict.fromkeys(size for each in found.pools for size in each.holes))
     heads = ("POOL", "RESOURCE", "NODES", "", "USED", "RESERVED", "FREE", "OF", "OFF", "STRANDED")
     cells = [_pool(each, sizes) for each in found.pools]
     rows(console, (*heads, *(f"FIT {size}" for size in sizes)), cells)
 
 
+def _hole(pods: int | None) -> Cell:
+    return number(pods, "red" if pods == 0 else "")
+
+
 def _pool(each: PoolReport, sizes: Sequence[str]) -> list[Cell | str]:
     counts = (each.used, each.reserved, each.free, each.allocatable)
+    said = (whole_amount(each.resource, count) for count in counts)
     return [
         each.name,
         each.resource,
         number(each.nodes),
         bar(each.used, each.reserved, each.allocatable),
-        *map(number, counts),
-        number(each.unschedulable or None),
+        *map(number, said),
+        number(whole_amount(each.resource, each.unschedulable) if each.unschedulable else None),
         number(f"{each.stranded:g}" if each.stranded else None),
-        *(number(each.holes[size], "" if each.holes[size] else "red") for size in sizes),
+        *(_hole(each.holes.get(size)) for size in sizes),
     ]

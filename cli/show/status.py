@@ -9,6 +9,7 @@ from rich.console import Console
 from cli.report.status import StatusReport
 from cli.show import parts
 from cli.show.table import line, title
+from cli.show.words import counted
 
 
 def table(found: StatusReport, output: str, now: float) -> Callable[[Console], None]:
@@ -47,19 +48,19 @@ def _table(
     def printed(console: Console) -> None:
         where = f" in namespace {found.namespace}" if found.namespace else ""
         said = _counts(found.phases)
-        title(console, f"{found.gangs} gangs{where}" + (f": {said}" if said else ""))
+        title(console, f"{counted(found.gangs, 'gang')}{where}" + (f": {said}" if said else ""))
         if found.waiting:
             line(console, f"waiting: {_counts(found.reasons)}")
             parts.gangs(console, found.waiting, output, now, limits)
         others = {"with their place": found.placed, "failed": found.failed}
-        for name, gangs in others.items() if output == "wide" else ():
+        for name, gangs in others.items():
             if gangs:
                 console.print()
                 title(console, name)
                 parts.gangs(console, gangs, output, now, limits)
         _queues(console, found, limits)
         console.print()
-        title(console, "GPUs")
+        title(console, "room on nodes")
         parts.pools(console, found.nodes)
 
     return printed

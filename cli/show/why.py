@@ -30,6 +30,8 @@ def table(found: WhyReport, output: str, now: float) -> Callable[[Console], None
             line(console, f"would help: {said}")
         if found.remedy and found.reason not in _GOOD:
             line(console, f"to do: {found.remedy}")
+        for note in found.notes:
+            line(console, f"note: {note}", "yellow")
         if found.nodes:
             _nodes(console, found, output)
         if found.history:
@@ -76,7 +78,7 @@ def _short(console: Console, pod_set: PodSetReport, short: ShortReport) -> None:
     """Print what a pod set lacks, and who has it."""
     said = {
         "each needs": short.each,
-        "all need": short.needed,
+        "the gang needs": short.needed,
         "free": short.free,
         "left": short.left,
         "most on one node": short.largest,
@@ -86,8 +88,8 @@ def _short(console: Console, pod_set: PodSetReport, short: ShortReport) -> None:
     if not short.holders:
         return
     nodes = "the node" if short.nodes == 1 else f"the {short.nodes} nodes"
-    where = f"on {nodes} that could run it" if short.is_judged else "by its Gang"
-    line(console, f"  held {where}:")
+    on_them = f"held on {nodes} that could run it:"
+    line(console, f"  {on_them if short.is_judged else 'holders that its Gang names:'}")
     heads = ("HOLDER", "HOLDS", "RESERVED", "WOULD FIT IF IT ENDED")
     rows(console, heads, [_holder(short, each) for each in short.holders], indent=4)
     if short.other_holders:

@@ -33,6 +33,16 @@ def amount(resource: str, text: str | None) -> str:
         return text
 
 
+def whole_amount(resource: str, count: int) -> str:
+    """Write an amount in usual units, what is free no larger than it is."""
+    return written(resource, count, up=0)
+
+
+def counted(count: int, noun: str) -> str:
+    """Write how many there are of something."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def phase(name: str) -> Cell:
     """Return a phase in its colour."""
     return Cell(name or "-", _STYLES.get(name, ""))
@@ -62,7 +72,7 @@ def clock(stamp: str) -> str:
     then = moment_of(stamp)
     if not stamp or then >= AFTER_ALL:
         return "-"
-    return datetime.fromisoformat(stamp).strftime("%Y-%m-%d %H:%M:%S")
+    return datetime.fromisoformat(stamp).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def bar(used: int, reserved: int, whole: int, width: int = BAR) -> str:

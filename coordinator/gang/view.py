@@ -34,6 +34,7 @@ from kube.ray.gang_terms import GangTerms, Misconfigured
 from reservation.slots import Reserved
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
+from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import Refusal
 
 MOST_IN_FLIGHT = 32
@@ -63,6 +64,8 @@ class Understood:
     said: GangTerms | Misconfigured | None = None
     terms: GangTerms | None = None
     problem: str = ""
+    queue: str = DEFAULT_QUEUE
+    """Of the terms; without any, the one that the RayCluster asks for."""
     priority: int = 0
     has_quota: bool = False
     """Its queue holds it to a quota."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import Ending, covered
 from coordinator.gang.stopping import Suspend
-from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     ADOPTED,
     STOPPED,
@@ -29,7 +28,6 @@ from coordinator.reconcile.probing import way_of
 from coordinator.reconcile.recording import endings_written
 from coordinator.reconcile.status import explain
 from kube.codec.fields import created_at
-from kube.objects import names
 from scheduling.model.verdict import Reason
 
 ADMITTED = "gang admitted"
@@ -80,7 +78,7 @@ def _admission(look: Look) -> Iterator[LogDecision]:
     yield LogDecision(
         gang=view.key,
         what=ADMITTED,
-        queue=_queue(view),
+        queue=view.understood.queue,
         pods=placed.total(),
         nodes=tuple(sorted(placed)),
         seconds=_waited(look) if first else None,
@@ -104,7 +102,7 @@ def _release(look: Look) -> Iterator[LogDecision]:
         yield LogDecision(
             gang=view.key,
             what=RELEASED,
-            queue=_queue(view),
+            queue=view.understood.queue,
             pods=len(done),
             nodes=tuple(sorted(nodes)),
             released_in=look.now - at if at is not None and nodes else None,
@@ -122,7 +120,7 @@ def _refusal(look: Look) -> Iterator[LogDecision]:
             yield LogDecision(
                 gang=view.key,
                 what=REFUSED,
-                queue=_queue(view),
+                queue=view.understood.queue,
                 seconds=_waited(look),
                 reason=told.reason,
                 message=told.message,
@@ -137,7 +135,9 @@ def _given_up(look: Look) -> Iterator[LogDecision]:
     if view.eviction.whole is not None:
         return  # that it is stopped was told
     said = explain(view, view.queueing.asked if isinstance(view.queueing.asked, NotReady) else None)
-    yield LogDecision(view.key, GIVEN_UP, _queue(view), reason=said.reason, message=said.message)
+    yield LogDecision(
+        view.key, GIVEN_UP, view.understood.queue, reason=said.reason, message=said.message
+    )
 
 
 def _stopped(look: Look) -> Iterator[LogDecision]:
@@ -150,7 +150,7 @@ def _stopped(look: Look) -> Iterator[LogDecision]:
             yield LogDecision(
                 gang=view.key,
                 what=GANG_STOPPED if ending.is_whole else SURPLUS_STOPPED,
-                queue=_queue(view),
+                queue=view.understood.queue,
                 pods=len(covered(ending, view.understood.terms, look.pods)),
                 reason=ending.reason,
                 message=ending.message,
@@ -177,7 +177,7 @@ def _deletions(look: Look) -> Iterator[LogDecision]:
         yield LogDecision(
             gang=view.key,
             what=DELETED,
-            queue=_queue(view),
+            queue=view.understood.queue,
             pods=len(mine),
             nodes=nodes,
             reason=why,
@@ -191,7 +191,7 @@ def _fences(look: Look) -> Iterator[LogDecision]:
     fresh = dict(asked.items() - told.items())
     told.update(fresh)
     if fresh:
-        yield LogDecision(view.key, FENCED, _queue(view), len(fresh))
+        yield LogDecision(view.key, FENCED, view.understood.queue, len(fresh))
 
 
 def _waited(look: Look) -> float:
@@ -199,7 +199,3 @@ def _waited(look: Look) -> float:
     moment = look.scene.moment
     made = moment.wall - created_at(look.cluster.metadata) - 1
     return max(0.0, made, moment.now - look.view.since)
-
-
-def _queue(view: GangView) -> str:
-    return view.understood.terms.queue if view.understood.terms is not None else names.DEFAULT_QUEUE

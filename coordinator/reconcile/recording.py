@@ -82,7 +82,8 @@ def _write(look: Look) -> list[Action]:
     view, record = look.view, look.view.record
     if record.gang is None and (view.understood.terminating or record.outlived):
         return []  # the garbage collector may have been faster; or its name is not free
-    spec = spec_of(view.cluster_uid, view.understood.priority, view.understood.terms)
+    found = view.understood
+    spec = spec_of(view.cluster_uid, found.queue, found.priority, found.terms)
     if record.gang is None:
         return _create(look, body_of(look.cluster, spec))
     if spec != spec_recorded(record.gang) and not _decides(view):

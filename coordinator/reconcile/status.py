@@ -340,10 +340,9 @@ def _gathered(view: GangView, said: Explained, *, gathered: bool) -> _Condition:
 
 def _quota_reserved(view: GangView, said: Explained, *, admitted: bool) -> _Condition:
     """A gang takes its quota together with its room, so it waits for either with one reason."""
-    kind, terms = "QuotaReserved", view.understood.terms
+    kind, queue = "QuotaReserved", view.understood.queue
     if view.understood.has_quota:
         return _reached(kind, Reason.ADMITTED if admitted else None, said)
-    queue = terms.queue if terms is not None else DEFAULT_QUEUE
     spelled = "the default queue" if queue == DEFAULT_QUEUE else f"queue {queue}"
     return _Condition(kind, "True", Reason.NOT_REQUIRED, f"{spelled} has no quota")
 

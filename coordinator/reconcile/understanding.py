@@ -15,7 +15,14 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, S
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster
-from kube.ray.gang_terms import HEAD, GangTerms, Misconfigured, fixed_queue, gang_terms
+from kube.ray.gang_terms import (
+    HEAD,
+    GangTerms,
+    Misconfigured,
+    fixed_queue,
+    gang_terms,
+    queue_counted_in,
+)
 from kube.ray.ray_cluster import (
     Answer,
     OptIn,
@@ -53,7 +60,8 @@ def understand(look: Look) -> Done:
     terms = without_succeeded(look.cluster, terms, pods)
     terms = with_added(look.cluster, terms, pods)
     found.terms = terms
-    found.has_quota = terms is not None and look.scene.queues.has_quota(terms.queue)
+    found.queue = terms.queue if terms is not None else _queue_asked(look)
+    found.has_quota = look.scene.queues.has_quota(found.queue)
     said_before = found.provisioned or not view.repairs.pod_removed
     found.provisioned = was_provisioned(look.cluster) and said_before
     found.terminating = is_terminating(look.cluster)
@@ -64,6 +72,11 @@ def understand(look: Look) -> Done:
     if view.reservation.placement is not None:
         view.reservation.placement = trimmed(look, view.reservation.placement)
     return NOTHING_DONE
+
+
+def _queue_asked(look: Look) -> str:
+    labels = look.scene.cache.namespace_labels(look.view.key.namespace)
+    return queue_counted_in(look.cluster, labels, look.scene.queues.selections)
 
 
 def _lost_for_good(look: Look) -> bool:

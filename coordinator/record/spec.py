@@ -16,10 +16,10 @@ from scheduling.model.holder import gang_holder
 Spec = dict[str, Any]
 
 
-def spec_of(cluster_uid: str, priority: int, terms: GangTerms | None) -> Spec:
+def spec_of(cluster_uid: str, queue: str, priority: int, terms: GangTerms | None) -> Spec:
     """The spec as understood; a Ray cluster that cannot be understood has no pod sets."""
     spec: Spec = {
-        "queue": terms.queue if terms is not None else names.DEFAULT_QUEUE,
+        "queue": queue,
         "priority": priority,
         "rayClusterUid": cluster_uid,
         "podSets": [

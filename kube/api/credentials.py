@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import structlog
 
 from kube.api.errors import NoAccess
-from kube.api.kubeconfig_entries import Headers, acts_as, chosen_context, chosen_user
+from kube.api.kubeconfig_entries import Headers, acts_as, check_shape, chosen_context, chosen_user
 
 log = structlog.get_logger(__name__)
 
@@ -259,6 +259,7 @@ class _Kubeconfig:
 
         def load(configuration: Any) -> None:
             _require_one_of(self._path)
+            check_shape(self._path)
             context = chosen_context(self._path, self._context)
             user = chosen_user(self._path, context)
             self._acts_as = acts_as(user)

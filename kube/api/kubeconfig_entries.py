@@ -24,6 +24,29 @@ _TOKEN = {*string.ascii_letters, *string.digits, *"!#$&'*+-.^_`|~"}
 """What the name of a header may have, without the mark of an escape."""
 
 
+def check_shape(path: str) -> None:
+    """Raise ValueError where a file is no kubeconfig: the package takes its parts as they come."""
+    for file, whole in _read(path):
+        if not isinstance(whole, dict | None):
+            raise ValueError(f"{file}: {_kind(whole)}; allowed: a kubeconfig")
+        for part, key in (("clusters", "cluster"), ("contexts", "context"), ("users", "user")):
+            _check_entries(f"{file}: {part}", (whole or {}).get(part) or [], key)
+
+
+def _check_entries(where: str, entries: Any, key: str) -> None:
+    if not isinstance(entries, list):
+        raise ValueError(f"{where}: {_kind(entries)}; allowed: a list")
+    for at, each in enumerate(entries):
+        if not isinstance(each, dict):
+            raise ValueError(f"{where}[{at}]: {_kind(each)}; allowed: an object")
+        if not isinstance(each.get(key), dict | None):
+            raise ValueError(f"{where}[{at}].{key}: {_kind(each[key])}; allowed: an object")
+
+
+def _kind(found: Any) -> str:
+    return "text" if isinstance(found, str) else f"a {type(found).__name__}"
+
+
 def chosen_context(path: str, context: str | None) -> str | None:
     """Name the context: the one asked for, else the current one of the first file that says one.
 
@@ -94,8 +117,12 @@ def _first(files: list[Mapping[str, Any]], part: str, name: Any, key: str) -> Ma
 
 def _files(path: str) -> Iterator[Mapping[str, Any]]:
     """Read the files that are there, in their order."""
+    for _, found in _read(path):
+        yield found if isinstance(found, dict) else {}
+
+
+def _read(path: str) -> Iterator[tuple[str, Any]]:
     for each in filter(None, path.split(os.pathsep)):
         file = Path(each).expanduser()
         if file.exists():
-            found = yaml.safe_load(file.read_text(encoding="utf-8"))
-            yield found if isinstance(found, dict) else {}
+            yield each, yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -147,6 +147,12 @@ def queue_asked(
     return choose_queue(_queue_named(cluster), namespace_labels, selections)
 
 
+def queue_counted_in(cluster: RayCluster, namespace_labels: Labels, selections: Selections) -> str:
+    """Return the queue that a RayCluster asks for, or the built-in one where it may not use it."""
+    queue = queue_asked(cluster, namespace_labels, selections)
+    return names.DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
+
+
 def pods_wanted(cluster: RayCluster) -> int:
     """Count the pods that a RayCluster asks for, also where its annotations cannot be used."""
     return sum(each.count for each in pod_sets_wanted(cluster))

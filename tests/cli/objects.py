@@ -70,6 +70,7 @@ def gang(name: str, phase: str = "Queued", **status: Any) -> Gang:
     """A gang; `namespace`, `created`, `queue` and `priority` are no fields of its status."""
     metadata = {
         "name": name,
+        "uid": f"gang-{name}",
         "namespace": status.pop("namespace", "team"),
         "creationTimestamp": status.pop("created", "2026-11-22T07:00:00Z"),
     }

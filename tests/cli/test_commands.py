@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,8 +18,9 @@ from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.report.objects import RayOwner, RayOwnerStatus
 from kube.api.client import Resource
 from kube.objects.base import ObjectMeta
+from tests.children import child
 from tests.cli.fake_reader import FakeReader, run
-from tests.cli.objects import GPU, gang, node, placement, pod, queue
+from tests.cli.objects import GPU, Json, gang, node, placement, pod, queue, read
 from tests.packaging.tree import ROOT
 
 MESSAGE = "0 of 2 workers fit: each needs 8 nvidia.com/gpu on one node"
@@ -204,6 +206,66 @@ def test_why_of_a_ray_cluster_that_is_no_gang_says_how_to_make_it_one() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ({"spec": {"suspend": True}}, "no RayCluster for it; its spec.suspend is true"),
+        (
+            {
+                "status": {
+                    "jobDeploymentStatus": "ValidationFailed",
+                    "reason": "ValidationFailed",
+                    "message": "no entrypoint",
+                }
+            },
+            "no RayCluster for it; its status is ValidationFailed (no entrypoint)",
+        ),
+        ({}, "has no gang yet; KubeRay has made no RayCluster for it"),
+    ],
+)
+def test_why_of_a_ray_job_without_a_ray_cluster_says_its_own_state(state: Json, said: str) -> None:
+    meta = {"name": "job", "namespace": "team", "labels": {"muster.dev/gang": "true"}}
+    owner = read({"metadata": meta, **state}, RayOwner)
+    done = run(FakeReader({**cluster(), "rayjobs": [owner]}), "why", "job")
+    assert (done.exit_code, said in done.stderr) == (endings.NO, True), done.stderr
+    assert "set label" not in done.stderr
+
+
+def test_why_says_which_opt_out_is_in_the_way() -> None:
+    meta = ObjectMeta(name="plain", namespace="team", labels={"muster.dev/gang": "false"})
+    done = run(FakeReader({**cluster(), "rayclusters": [RayOwner(metadata=meta)]}), "why", "plain")
+    assert 'is no gang: its label muster.dev/gang is "false"; set it to "true"' in done.stderr
+
+
+def test_the_events_of_an_earlier_ray_cluster_of_the_name_are_left_out() -> None:
+    """They are asked for by the uid of this Gang."""
+    reader = FakeReader(cluster())
+    run(reader, "why", "train")
+    asked = [selector for plural, _, selector in reader.asked if plural == "events"]
+    assert asked == ["involvedObject.uid=gang-train"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ["-n", "x", "--kubeconfig", "f", "--json"],
+        ["-nx", "--kubeconfig=f", "-ojson"],
+        ["--namespace=x", "--kubeconfig", "f", "-o", "json"],
+    ],
+)
+def test_shared_options_may_stand_before_the_command(before: list[str]) -> None:
+    reader = FakeReader({"gangs": [gang("g", namespace="x")]})
+    for arguments in ([*before, "why", "g"], ["why", *before, "g"], ["why", "g", *before]):
+        done = run(reader, *arguments)
+        assert (done.exit_code, json.loads(done.stdout)["namespace"]) == (endings.FINE, "x")
+    assert {each.kubeconfig for each in reader.targets} == {"f"}
+
+
+def test_an_option_before_the_command_that_it_does_not_know_is_told() -> None:
+    assert "No such option" in run(FakeReader({}), "-n", "x", "explain").stderr
+    assert "No such option" in run(FakeReader({}), "--wide", "status").stderr
+
+
 def test_as_a_plugin_of_kubectl_it_calls_itself_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -258,8 +320,21 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_nodes_without_the_resource_that_was_asked_for_are_said_by_its_name() -> None:
-    said = run(FakeReader(cluster()), "nodes", "--resource", "example.com/x").stdout
-    assert said == "2 nodes, none of which has example.com/x\n"
+    done = run(FakeReader(cluster()), "nodes", "--resource", "example.com/x")
+    assert (done.exit_code, done.stdout) == (endings.NO, "")
+    assert "--resource example.com/x: no node has any; nodes have" in done.stderr
+    assert GPU in done.stderr
+
+
+def test_cpu_and_memory_are_shown_in_usual_units_and_without_sizes_of_pods() -> None:
+    """Named, or where no node has an accelerator."""
+    plain: dict[str, list[object]] = {"nodes": [node("a", gpus=0)], "pods": [pod("w", "a", 0)]}
+    for arguments in (["nodes"], ["nodes", "--resource", "cpu", "--resource", "memory"]):
+        said = run(FakeReader(plain), *arguments).stdout
+        assert re.search(r"cpu .*\] +4 +0 +92 +96", said), said
+        assert re.search(r"memory .*\] +16Gi +0 +752Gi +768Gi", said), said
+        assert "FIT" not in said
+    assert "752Gi" in run(FakeReader(plain), "status").stdout
 
 
 def test_help_has_examples_and_exit_codes() -> None:
@@ -318,11 +393,11 @@ def test_a_page_whose_address_is_not_taken_ends_without_a_word(tmp_path: Path) -
     )
     command = [sys.executable, "-m", "cli", "dashboard", "--port", "0", "--kubeconfig", str(config)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+    with child(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait() == endings.NOT_TAKEN
 
 
@@ -331,9 +406,9 @@ def test_output_that_is_not_taken_ends_it_without_a_word(output: str) -> None:
     """As in `muster explain | head -1`: 1 would say that the answer is no."""
     command = [sys.executable, "-m", "cli", "explain", "-o", output]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
+    with child(command, cwd=ROOT, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait() == endings.NOT_TAKEN

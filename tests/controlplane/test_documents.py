@@ -141,12 +141,12 @@ class Site:
         )
         assert process.stdout is not None
         first = ""
-        if ENDS.get(text) == INTERRUPTED:
-            first = process.stdout.readline()
-            os.killpg(process.pid, signal.SIGINT)
         try:
+            if ENDS.get(text) == INTERRUPTED:
+                first = process.stdout.readline()
+                os.killpg(process.pid, signal.SIGINT)
             out, err = process.communicate(timeout=GIVEN_UP)
-        except subprocess.TimeoutExpired:
+        except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
         return subprocess.CompletedProcess(text, process.returncode, first + out, err)

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from demo import cli
 from testbed.errors import TestbedError
 from testbed.waiting import WAIT_SECONDS
+from tests.children import child
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -74,15 +75,9 @@ def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for programs in /proc")
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "demo", "--plain"]
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as demo:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    env = environment(tmp_path)
+    with child(command, cwd=ROOT, env=env, start_new_session=True, **pipes) as demo:
         assert demo.stdout
         assert any("With the label" in line for line in demo.stdout)
         assert programs_in(tmp_path)

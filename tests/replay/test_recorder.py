@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from coordinator.state_machine import CoordinatorState
 from kube.objects.base import ObjectMeta
 from kube.objects.ray import RayCluster
 from runtime.errors import CannotRunError
+from tests.children import child
 from tests.replay.recorded import path_of
 
 MOMENT = Moment(1.5, "2026-01-01T00:00:00Z", 1767225600.5)
@@ -211,13 +211,11 @@ KILLED = """
 
 def test_what_is_written_survives_a_kill(tmp_path: Path) -> None:
     arguments = [sys.executable, "-c", textwrap.dedent(KILLED), tmp_path / "r", path_of("held")]
-    process = subprocess.Popen(list(map(str, arguments)), stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout:
+    with child(list(map(str, arguments)), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
         while "ALL OUT" not in (line := process.stdout.readline()):
             assert line
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+        process.kill()
     assert len(steps(tmp_path / "r")) >= 100
 
 

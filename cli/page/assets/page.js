@@ -91,6 +91,9 @@ function amount(resource, text) {
   return `${Math.ceil((10 * number) / size) / 10}${unit}`;
 }
 
+// Nodes count CPU in thousandths; the rest is as a quantity says it.
+const counted = (of, number) => amount(of.resource, of.resource === "cpu" ? `${number}m` : String(number));
+
 const holdings = (found) => Object.entries(found).map(([name, held]) => `${amount(name, held)} ${name}`).join(", ");
 
 const WAITING = [
@@ -148,11 +151,11 @@ const POOLS = [
   ["Resource", (pool) => pool.resource],
   ["Nodes", (pool) => pool.nodes, "number"],
   ["In use", (pool) => bar(pool.used, pool.reserved, pool.allocatable)],
-  ["Used", (pool) => pool.used, "number"],
-  ["Reserved", (pool) => pool.reserved, "number"],
-  ["Free", (pool) => pool.free, "number"],
+  ["Used", (pool) => counted(pool, pool.used), "number"],
+  ["Reserved", (pool) => counted(pool, pool.reserved), "number"],
+  ["Free", (pool) => counted(pool, pool.free), "number"],
   ["Stranded", (pool) => pool.stranded, "number"],
-  ["On nodes that take none", (pool) => pool.unschedulable, "number"],
+  ["On nodes that take none", (pool) => counted(pool, pool.unschedulable), "number"],
   ...["1", "2", "4", "8"].map((size) => [`Pods of ${size}`, (pool) => pool.holes[size] ?? "", "number"]),
 ];
 
@@ -161,14 +164,14 @@ const NODES = [
   ["Pool", (node) => node.pool],
   ["Resource", (node) => node.resource],
   ["In use", (node) => bar(node.used, node.reserved, node.allocatable)],
-  ["Used", (node) => node.used, "number"],
-  ["Reserved", (node) => node.reserved, "number"],
-  ["Free", (node) => node.off ? "" : node.free, "number"],
+  ["Used", (node) => counted(node, node.used), "number"],
+  ["Reserved", (node) => counted(node, node.reserved), "number"],
+  ["Free", (node) => node.off ? "" : counted(node, node.free), "number"],
   ["", (node) => node.off],
 ];
 
 function draw(found) {
-  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} gangs`;
+  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} ${found.gangs === 1 ? "gang" : "gangs"}`;
   $("state").classList.toggle("bad", Boolean(found.fault));
   counts("phases", found.phases);
   counts("reasons", found.reasons);
@@ -176,7 +179,7 @@ function draw(found) {
   table("placed", PLACED, found.placed.items, found.placed.count, "no gang has a place");
   table("failed", FAILED, found.failed.items, found.failed.count, "no gang has failed");
   table("queues", QUEUES, found.queues.items, found.queues.count, found.queuesKnown ? "no queue" : "queues may not be listed");
-  const unknown = found.nodesKnown ? "no node has devices" : "nodes or pods may not be listed";
+  const unknown = found.nodesKnown ? "no node" : "nodes or pods may not be listed";
   table("pools", POOLS, found.pools, found.pools.length, unknown);
   table("nodes", NODES, found.nodes.items, found.nodes.count, unknown);
   $("unread").replaceChildren(...found.unread.map((each) => element("li", each)));

@@ -185,6 +185,39 @@ def test_a_ray_job_needs_room_for_its_submitter_as_the_coordinator_says(cpu: int
     assert (fits["fits"], sum(each["pods"] for each in fits["placement"])) == ("Yes", 5)
 
 
+def cron_job(template: Json, **meta: Json) -> Json:
+    head = {"apiVersion": names.RAY_API_VERSION, "kind": "RayCronJob"}
+    spec = {"schedule": "0 * * * *", "jobTemplate": template}
+    return {**head, "metadata": {"name": "nightly", "namespace": "team", **meta}, "spec": spec}
+
+
+def test_a_ray_cron_job_is_the_ray_job_that_it_makes() -> None:
+    job = ray_job("train", gang_of("train", 4), submitterPodTemplate=None)
+    for cpu in (6, 4):
+        world = World(node("a", cpu=cpu))
+        found, of_job = answer(world, cron_job(job["spec"])), answer(world, job)
+        assert (found["fits"], found["message"]) == (of_job["fits"], of_job["message"])
+    assert (found["kind"], found["name"]) == ("RayCronJob", "nightly")
+
+
+def test_a_label_of_a_ray_cron_job_does_not_reach_its_ray_jobs() -> None:
+    spec = ray_job("train", gang_of("train", 1))["spec"]
+    found = answer(World(node("a")), cron_job(spec, labels={names.OPT_IN: "true"}))
+    assert any("set it on their namespace" in each for each in found["notes"])
+    assert any("judged as if it were one" in each for each in found["notes"])
+
+
+@pytest.mark.parametrize("kind", ["RayJob", "RayCronJob"])
+def test_a_job_on_a_cluster_that_it_selects_is_no_fault(kind: str) -> None:
+    spec = {"clusterSelector": {names.RAY_CLUSTER: "shared"}}
+    job = {**cron_job(spec), "kind": kind} | ({"spec": spec} if kind == "RayJob" else {})
+    result = fit(reader_of(World(node("a", cpu=8))), job, gang_of("train", 4))
+    assert (result.exit_code, len(answers(result))) == (FINE, 1)
+    assert "clusterSelector has it run on RayCluster shared and make none of its" in result.stderr
+    alone = fit(reader_of(World(node("a"))), job)
+    assert (alone.exit_code, answers(alone)) == (FINE, [])
+
+
 def test_two_ray_jobs_of_one_file_need_room_for_both_submitters() -> None:
     jobs = [ray_job(name, gang_of("", 1), submitterPodTemplate=None) for name in ("one", "two")]
     assert [each["fits"] for each in answers(fit(reader_of(World(node("a", cpu=4))), *jobs))] == [
@@ -546,10 +579,6 @@ def test_where_rights_are_not_told_a_note_says_so_once_for_each_object() -> None
             "cannot be read",
         ),
         ({"kind": "Deployment"}, "there is no object to judge"),
-        (
-            {"kind": "RayJob", "spec": {"clusterSelector": {"a": "b"}, "rayClusterSpec": {}}},
-            "makes no",
-        ),
     ],
 )
 def test_bad_input_is_said_in_one_line(change: Json, said: str) -> None:
@@ -561,9 +590,12 @@ def test_bad_input_is_said_in_one_line(change: Json, said: str) -> None:
 
 def test_other_objects_are_left_out_with_a_note() -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-    result = fit(reader_of(World(node("a"))), gang_of("train", 1), other)
+    secret = {**other, "kind": "Secret"}
+    result = fit(reader_of(World(node("a"))), gang_of("train", 1), other, secret, other, other)
     assert result.exit_code == FINE
-    assert "ConfigMap: not judged" in result.stderr
+    assert result.stderr.count("not judged") == 2
+    assert "items[1]: ConfigMap and 2 more: not judged" in result.stderr
+    assert "items[2]: Secret: not judged" in result.stderr
 
 
 # ---- what people read

@@ -26,6 +26,12 @@ def test_gangs_are_counted_by_phase_and_those_that_wait_by_reason() -> None:
     ]
 
 
+def test_a_queue_narrows_the_gangs() -> None:
+    found = Snapshot(gangs=(gang("a", queue="x"), gang("b", queue="y"), gang("c", queue="x")))
+    report = status_report(found, queue="x")
+    assert (report.gangs, [each.name for each in report.waiting]) == (2, ["a", "c"])
+
+
 def test_a_gang_that_others_are_stopped_for_waits() -> None:
     report = status_report(Snapshot(gangs=(gang("for", "Preempting", position=1),)))
     assert [each.name for each in report.waiting] == ["for"]

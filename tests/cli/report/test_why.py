@@ -132,6 +132,19 @@ def test_without_nodes_the_holders_are_those_that_the_gang_names() -> None:
     assert report_of(blind).unread == ("not allowed",)
 
 
+def test_a_gang_without_pods_is_told_whose_end_would_help() -> None:
+    """As one that is held, or of an AppWrapper: none of its pods can be judged on the nodes."""
+    (helps,) = report_of(cluster(), pods=()).helps
+    assert helps == "if RayCluster x/told ended, the nvidia.com/gpu that it holds would come free"
+
+
+def test_keys_without_a_meaning_are_told() -> None:
+    said = {"type": "KeysUnderstood", "status": "False", "reason": "UnknownKey", "message": "x"}
+    other = {**said, "type": "Gathered", "reason": "Queued", "message": "y"}
+    found = Snapshot(gangs=(gang("g", conditions=[other, said]),))
+    assert report_of(found, ()).notes == ("x",)
+
+
 def test_history_is_by_time_the_oldest_first() -> None:
     def event(reason: str, last: str | None, made: str) -> Event:
         meta = {"creationTimestamp": made}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.show.words import age, amount, bar, clock, lasting
+from cli.show.words import age, amount, bar, clock, counted, lasting
 
 NOON = "2026-11-22T12:00:00Z"
 
@@ -18,7 +18,11 @@ def test_a_duration_has_two_units_at_most(seconds: int, said: str) -> None:
 def test_a_time_that_is_absent_or_unreadable_is_a_dash() -> None:
     assert age(NOON, 1795348800.0 + 90) == "1m30s"
     assert (age("", 0.0), age("yesterday", 0.0), clock("")) == ("-", "-", "-")
-    assert clock(NOON) == "2026-11-22 12:00:00"
+    assert clock(NOON) == "2026-11-22 12:00:00Z"
+
+
+def test_one_is_not_many() -> None:
+    assert (counted(1, "gang"), counted(0, "gang")) == ("1 gang", "0 gangs")
 
 
 def test_amounts_are_in_usual_units() -> None:

@@ -60,7 +60,7 @@ def _gang(
 ) -> gang_objects.Gang:
     terms = gang_terms(cluster, {})
     assert isinstance(terms, GangTerms)
-    body = body_of(cluster, spec_of("cluster", 0, terms))
+    body = body_of(cluster, spec_of("cluster", terms.queue, 0, terms))
     body["metadata"] |= {"uid": "gang", "resourceVersion": str(version)}
     return msgspec.convert({**body, "status": status}, gang_objects.Gang)
 

@@ -295,6 +295,19 @@ def test_a_quantity_that_cannot_be_read_opens_no_other_queue_to_its_gangs() -> N
     assert world.gang("a")["spec"]["queue"] == "team"
 
 
+@pytest.mark.parametrize("named", [{}, {names.QUEUE: "team"}])
+def test_a_misconfigured_gang_is_in_the_queue_that_it_asks_for(named: dict[str, str]) -> None:
+    """In its record as in the metrics; its namespace selects that queue, or it names it."""
+    world = World(node("n1", cpu=16), queue("team", cpu=8))
+    world.create(gang_of("a", 2, annotations={names.MIN_REPLICAS: "none=1", **named}))
+    world.settle(seconds=5)
+    assert world.status("a")["reason"] == "Misconfigured"
+    assert world.gang("a")["spec"]["queue"] == "team"
+    told = {each["type"]: each for each in world.status("a")["conditions"]}["QuotaReserved"]
+    assert (told["status"], told["reason"]) == ("False", "Misconfigured")
+    assert [queue for queue, *_ in world.leader.state.term.counts.gangs] == ["team"]
+
+
 def test_a_queue_that_goes_while_gangs_wait_in_it_leaves_them_to_others() -> None:
     """One that named it is told that it is gone; one that did not goes to the default queue."""
     world = World(node("n1", cpu=100), queue("team", cpu=1))

@@ -413,6 +413,25 @@ async def test_what_is_no_yaml_is_refused_in_one_line(tmp_path: Path, text: str)
     await refused_as(str(path))
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("some text", "text; allowed: a kubeconfig"),
+        ("users: text", "users: text; allowed: a list"),
+        ("users: [text]", "users[0]: text; allowed: an object"),
+        ("clusters: [{name: c, cluster: [1]}]", "clusters[0].cluster: a list; allowed: an object"),
+    ],
+)
+async def test_what_is_no_kubeconfig_is_told_by_its_part(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(NoAccess) as refused:
+        await load_access(str(path))
+    assert str(refused.value).endswith(f"{path}: {said}")
+
+
 async def test_of_several_files_the_first_counts(fake: FakeApi, tmp_path: Path) -> None:
     """As with kubectl; the package would take the current context of the last of them."""
     write_kubeconfig(tmp_path / "a", fake.url, {"token": "a", "as": "jane"})

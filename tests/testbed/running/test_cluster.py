@@ -20,6 +20,7 @@ from testbed.errors import TestbedError
 from testbed.nodes import GPU, NodeSpec, copies
 from testbed.standing import birth
 from testbed.waiting import wait_until
+from tests.children import child
 
 pytestmark = pytest.mark.controlplane
 
@@ -184,24 +185,27 @@ def test_a_scheduler_configuration_is_used(unscheduled: Cluster) -> None:
     wait_until(lambda: phase(unscheduled, "default", "waits") == "Running", "the pod to run")
 
 
+# A signal that comes before it waits counts too, which signal.pause() would wait beyond.
 OWNER = """
-import signal, sys
+import select, signal, socket, sys
 from pathlib import Path
 from testbed.cluster import Cluster
 from testbed.options import Options
+heard, tells = socket.socketpair()
+tells.setblocking(False)
+signal.set_wakeup_fd(tells.fileno())
 with Cluster.start(Path(sys.argv[1]), Options(kuberay=False)) as cluster:
     cluster.process("kwok").pause()
     print(*(process.pid for process in cluster.processes.values()), flush=True)
-    signal.pause()
+    select.select([heard], [], [])
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_stays_when_the_owner_dies(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path / "root")]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as owner:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with child(command, cwd=ROOT, **pipes) as owner:
         assert owner.stdout
         pids = [int(word) for word in owner.stdout.readline().split()]
         assert len(pids) == 5
