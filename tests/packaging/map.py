@@ -9,6 +9,7 @@ from tests.packaging.tree import ROOT, files, programs
 
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN = "<!-- The table is written by `make map`. -->\n"
+DEEPEST = 3
 END = "<!-- Here ends what `make map` writes. -->"
 
 
@@ -25,12 +26,10 @@ def modules() -> Iterator[Path]:
 
 
 def table() -> str:
-    """A row for each package."""
-    packages = [path for path in modules() if path.name == "__init__.py"]
-    rows = [
-        f"| `{path.parent.relative_to(ROOT).as_posix()}/` | {first_line(path)} |"
-        for path in packages
-    ]
+    """A row for each package, but for those inside packages of packages."""
+    inits = (path.relative_to(ROOT) for path in modules() if path.name == "__init__.py")
+    packages = [path for path in inits if len(path.parts) <= DEEPEST]
+    rows = [f"| `{each.parent.as_posix()}/` | {first_line(ROOT / each)} |" for each in packages]
     return "\n".join(("| package | is |", "|---|---|", *rows)) + "\n"
 
 
