@@ -136,6 +136,10 @@ build: venv ## build the control plane that demo and tests run on (minutes once,
 crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
 
+.PHONY: map
+map: venv ## print what each module does; write the table of packages in docs/architecture.md
+	$(BIN)/python -m tests.packaging.map
+
 .PHONY: recordings
 recordings: venv ## write the recordings that tests/replay plays again
 	$(BIN)/python -m tests.replay.recorded

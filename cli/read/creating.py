@@ -1,7 +1,7 @@
 """Asks whether what is asked about could be created: whether it is served, and who may do it.
 
 The API server refuses an AppWrapper that wraps what is not served, or what its author may not
-create (docs/operating.md, "AppWrappers"). What no user could create does not fit; what its caller
+create (docs/app-wrapper-install.md). What no user could create does not fit; what its caller
 may not create is judged all the same, for another may ask for its author, and a note says so.
 """
 

@@ -1,6 +1,6 @@
 """What each reason means, and what to do about it: the one source of these texts.
 
-`muster explain` prints them; a test holds the table in docs/operating.md against them.
+`muster explain` prints them; a test holds the table in docs/reasons.md against them.
 """
 
 from collections.abc import Mapping

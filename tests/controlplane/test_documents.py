@@ -104,7 +104,6 @@ INSTEAD = {
     "muster release -n team --yes": f"muster release -n {SPARE} --yes",
     "muster queue tune": "muster queue research",
     "muster why team/two": "muster why team/tune",
-    "muster release -n": f"muster release -n {SPARE} --dry-run",
     "muster release -n team": f"muster release -n {SPARE} --dry-run",
 }
 """Names that there are, and another namespace where a command really writes."""

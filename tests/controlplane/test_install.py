@@ -89,8 +89,8 @@ def overlay(directory: Path, image: str) -> Path:
 
 
 def policies() -> Json:
-    """The network policies, narrowed as docs/operating.md does it."""
-    section = (ROOT / "docs" / "operating.md").read_text().split("\n## Network policies\n")[1]
+    """The network policies, narrowed as docs/network.md does it."""
+    section = (ROOT / "docs" / "network.md").read_text().split("\n## Network policies\n")[1]
     (text,) = re.findall(r"^```yaml\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
     found = yaml.safe_load(text)
     return {key: found[key] for key in ("components", "patches")}
@@ -115,8 +115,8 @@ def guard(cluster: Cluster) -> str:
 
 
 def removal(directory: Path) -> list[list[str]]:
-    """The commands with which docs/install.md removes everything, in their order."""
-    text = (ROOT / "docs/install.md").read_text()
+    """The commands with which docs/removal.md removes everything, in their order."""
+    text = (ROOT / "docs/removal.md").read_text()
     section = text.split("\n## Remove\n")[1].split("\n## ")[0]
     commands = re.findall(r"`kubectl (delete [^`]*)`", section)
     return [shlex.split(each.replace("overlay", str(directory))) for each in commands]

@@ -77,7 +77,7 @@ def said_by_kubectl(plot: Plot, *arguments: str) -> str:
 
 
 def take_back(plot: Plot, queue: str, folder: Path) -> None:
-    """As docs/operating.md has it."""
+    """As docs/queues-reference.md has it."""
     kept, name = folder / "queue.yaml", plot.queue(queue)
     kept.write_text(plot.cluster.kubectl("get", "gangqueue", name, "-o", "yaml"))
     let_go = '{"metadata": {"finalizers": null}}'

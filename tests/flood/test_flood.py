@@ -41,7 +41,7 @@ LIMIT = Limits().connections
 DEADLINE = 60.0
 """Seconds that a connection may take: longer than the test, so that only the limit can help."""
 MANY, MOST = 1_000, 5_000
-"""So many connections are opened at once; `MOST` are what docs/operating.md names."""
+"""So many connections are opened at once; `MOST` are what docs/network.md names."""
 COST = 200 * 1024
 """What one connection may cost a server at most; before there was a limit it was 270 KiB."""
 SLACK = 24 << 20

@@ -85,8 +85,8 @@ def deleted(text: str) -> set[tuple[str, str, str]]:
 
 
 def test_the_documentation_deletes_all_that_app_wrappers_add() -> None:
-    heading = "### Taking AppWrappers out again\n"
-    text = INSTALL.partition(heading)[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "removal.md").read_text(encoding="utf-8")
+    text = page.partition("\n## Taking AppWrappers out again\n")[2].partition("\n## ")[0]
     commands, _, alone = text.rpartition("```")
     lease = {("lease", "muster-wrapper", "muster-system")}  # the program's own
     assert deleted(commands) == added("app-wrapper") | added("wrapped-secrets") | lease

@@ -127,7 +127,7 @@ def test_every_reason_is_found_by_its_message() -> None:
 
 def test_every_reason_is_in_the_table_of_reasons() -> None:
     """With what it means and what to do; a row of a reason that is no more misleads."""
-    text = (ROOT / "docs/operating.md").read_text()
+    text = (ROOT / "docs/reasons.md").read_text()
     section = text.partition("\n## Reasons\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \|$", section, flags=re.MULTILINE)
     assert sorted(reason for reason, _, _ in rows) == sorted(each.value for each in Reason)

@@ -1,36 +1,34 @@
-"""docs/architecture.md names every file of the programs once, and none that does not exist."""
+"""docs/architecture.md has every package, and leads a newcomer to files that exist."""
 
 import re
-from collections.abc import Iterator
 
-from tests.packaging.tree import ROOT, files, programs
+import pytest
 
-ROW = re.compile(r"^\| `(\w+/[\w/]+\.py)` \|", re.MULTILINE)
-ROOM = re.compile(r"^\| `(\w+(?:/\w+)*)/`(?::[^|]*)? \|(.*)\|$", re.MULTILINE)
-
-
-def mapped() -> Iterator[str]:
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Where is what\n")[2].partition("\n## ")[0]
-    yield from ROW.findall(section)
-    for room, said in ROOM.findall(section):
-        yield from (f"{room}/{name}" for name in re.findall(r"`(\w+\.py)`", said))
+from tests.packaging.map import PAGE, first_line, modules, table, written
+from tests.packaging.tree import ROOT
 
 
-def test_the_map_names_every_file_once() -> None:
-    there = [
-        path.relative_to(ROOT).as_posix()
-        for program in programs()
-        for path in files(ROOT / program)
-        if path.suffix == ".py" and not path.name.startswith("__")
-    ]
-    assert sorted(mapped()) == sorted(there)
+def test_the_table_of_packages_is_that_of_their_first_lines() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert written(page) == page, "make map writes it"
+    assert table().count("\n| `") > 30
+
+
+def test_every_module_says_in_its_first_line_what_it_does() -> None:
+    found = {path.relative_to(ROOT).as_posix(): first_line(path) for path in modules()}
+    assert len(found) > 400
+    assert [path for path, said in found.items() if not re.search(r"\w.*[.:]$", said)] == []
+
+
+def test_a_page_without_the_marks_is_not_written() -> None:
+    with pytest.raises(ValueError, match="the page lacks"):
+        written("# A page\n")
 
 
 def test_each_question_of_a_newcomer_leads_to_files_that_exist() -> None:
-    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    table = text.partition("\n### Questions of a newcomer\n")[2].partition("\n## ")[0]
-    answers = dict(re.findall(r"^\| (\S[^|]*\?) \| ([^|]*) \|$", table, re.MULTILINE))
+    text = PAGE.read_text(encoding="utf-8")
+    rows = text.partition("\n### Questions of a newcomer\n")[2].partition("\n## ")[0]
+    answers = dict(re.findall(r"^\| (\S[^|]*\?) \| ([^|]*) \|$", rows, re.MULTILINE))
     assert len(answers) >= 15
     for question, answer in answers.items():
         named = re.findall(r"`([\w/]+\.py)`", answer)

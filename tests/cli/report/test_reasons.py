@@ -17,7 +17,7 @@ LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 def documented() -> dict[str, tuple[str, str]]:
     """The table of reasons without its links: a terminal has none."""
-    text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reasons.md").read_text(encoding="utf-8")
     section = text.partition("\n## Reasons\n")[2].partition("\n## ")[0]
     return {
         reason: (_plain(means), _plain(remedy)) for reason, means, remedy in ROW.findall(section)

@@ -213,7 +213,7 @@ def test_the_schema_refuses_what_no_generation_has(place: Place) -> None:
 
 
 def test_definitions_of_others_are_not_replaced(muster: Muster) -> None:
-    """As docs/operating.md has it: created, not applied."""
+    """As docs/app-wrapper-install.md has it: created, not applied."""
     with pytest.raises(TestbedError, match="AlreadyExists"):
         muster.cluster.kubectl("create", "-f", str(APP_WRAPPER / "crds"))
 
