@@ -162,6 +162,9 @@ def check_kuberay(seen: Examined) -> Iterator[Finding]:
 
 def check_programs(seen: Examined) -> Iterator[Finding]:
     """Say whether Muster's programs run, all of one release."""
+    if _is_testbed(seen):
+        yield _ok("programs", "processes beside the API server, as on a testbed: no Deployments")
+        return
     if isinstance(seen.deployments, Unread):
         yield _unread("programs", seen.deployments)
         return
@@ -183,6 +186,12 @@ def _needed(seen: Examined) -> Iterator[str]:
     yield WEBHOOKS
     if not _of_others(seen):
         yield CERTS
+
+
+def _is_testbed(seen: Examined) -> bool:
+    """Say whether Muster's programs are processes beside the API server, and in no Deployment."""
+    found = _named(seen.configurations, WEBHOOKS)
+    return isinstance(found, WebhookConfiguration) and found.is_on_loopback
 
 
 def _of_others(seen: Examined) -> bool:
@@ -304,7 +313,8 @@ def check_webhooks(seen: Examined) -> Iterator[Finding]:
         yield _fail(name, f"{WEBHOOKS} has no such webhook", APPLY)
     for each in found.webhooks:
         yield _webhook(each, seen.namespace)
-    yield _endpoints("webhook endpoints", WEBHOOKS, seen)
+    if not found.is_on_loopback:
+        yield _endpoints("webhook endpoints", WEBHOOKS, seen)
 
 
 def _webhook(found: Webhook, home: str) -> Finding:
@@ -348,7 +358,9 @@ def check_certificate(seen: Examined) -> Iterator[Finding]:
     if _is_gated_by_policy(seen):
         return
     found = _named(seen.secrets, TLS_SECRET)
-    if found is None:
+    if _is_testbed(seen):
+        yield from _authority(seen)
+    elif found is None:
         yield _fail(check, f"there is no Secret {TLS_SECRET}", f"see the log of {CERTS}")
     elif not isinstance(found, Unread):
         # A chain lasts as long as the link that ends first.
@@ -444,6 +456,8 @@ def check_leader(seen: Examined) -> Iterator[Finding]:
     """Say whether a coordinator leads: without one nothing is decided."""
     check, found = "leader", _named(seen.leases, LEASE_NAME)
     remedy = f"kubectl -n {seen.namespace} logs deployment/muster-coordinator"
+    if _is_testbed(seen):
+        remedy = "python -m testbed status shows its process, and where its log is"
     if isinstance(found, Unread):
         yield _unread(check, found)
     elif found is None or not found.spec.holder_identity:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -10,6 +11,7 @@ from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.definition import Definition
 
 T = TypeVar("T")
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 Looked: TypeAlias = tuple[T, ...] | Unread
 
@@ -64,6 +66,12 @@ class WebhookConfiguration(Part, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     webhooks: OrNull[tuple[Webhook, ...]] = ()
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Whether the API server asks a process on its own machine, and no Service."""
+        hosts = [urlsplit(each.client_config.url).hostname for each in self.webhooks]
+        return bool(hosts) and all(host in LOOPBACK for host in hosts)
 
 
 class _PolicyBindingSpec(Slim, frozen=True):

@@ -181,6 +181,25 @@ def test_a_cluster_that_is_well_has_nothing_to_mend() -> None:
     assert not report.failed
 
 
+def on_loopback(name: str, policy: str) -> Json:
+    found = webhook(name, policy)
+    found["clientConfig"]["url"] = "https://127.0.0.1:31443/gate"
+    return found
+
+
+def test_on_a_testbed_no_deployment_service_or_secret_is_missing() -> None:
+    """The API server asks the webhook on loopback, which no pod of a cluster can answer."""
+    here = webhooks(
+        on_loopback("gate.muster.dev", "Fail"), on_loopback("hold.muster.dev", "Ignore")
+    )
+    bare: Json = {"deployments": [], "endpoints": [], "secrets": []}
+    found = states(seen(configurations=here, **bare))
+    assert set(found.values()) == {State.OK}
+    assert found.keys() >= {"programs", "certificate authority"}
+    mixed = webhooks(on_loopback("gate.muster.dev", "Fail"), HOLD)
+    assert states(seen(configurations=mixed, **bare))["muster-coordinator"] is State.FAIL
+
+
 def without(name: str, at: int) -> list[Json]:
     found = copy.deepcopy(WELL[name][1])
     del found[at]
