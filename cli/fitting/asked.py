@@ -15,6 +15,7 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayJob, RayJobStatus, StandIn
+from kube.ray.gang_terms import queue_named
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
 from kube.ray.ray_owner import essential_job
 from kube.wrapped.items import Item
@@ -97,6 +98,11 @@ def _not_judged(kind: str, places: Sequence[str]) -> str:
 def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:
     """Return the namespaces that objects are in, by name."""
     return sorted({each.namespace for each in asked})
+
+
+def queues_of(asked: Iterable[Asked]) -> set[str]:
+    """Return the queues that objects name; the empty name is of those that name none."""
+    return {queue_named(each.cluster) for each in asked}
 
 
 def _kinds() -> str:

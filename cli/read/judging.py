@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from cli.fitting.asked import Asked, namespaces_of
+from cli.fitting.asked import Asked, namespaces_of, queues_of
 from cli.fitting.dry_run import DryRun
 from cli.fitting.stand_ins import stand_ins
 from cli.read.coordinator_settings import read_settings
@@ -29,7 +29,7 @@ async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
     takes = None if unset else settings.app_wrappers
     state, moment, rights = _state(settings), _moment(), Rights(reader)
     picture, creating = await asyncio.gather(
-        read_picture(reader, state.profiles, namespaces_of(asked)),
+        read_picture(reader, state.profiles, namespaces_of(asked), queues_of(asked)),
         asyncio.gather(
             *(read_creating(reader, rights, each, takes_app_wrappers=takes) for each in asked)
         ),

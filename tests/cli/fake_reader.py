@@ -1,6 +1,6 @@
 """A reader of hand-made objects, which may refuse kinds, and how commands are run with it."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -17,8 +17,11 @@ from kube.api.kinds import Kind, Served
 class FakeReader:
     """Lists by the plural of their kind; a refusal takes the place of a list.
 
-    `(plural, namespace)` refuses the lists of one namespace, of all where it is empty.
+    `(plural, namespace)` refuses the lists of one namespace, of all where it is empty. Objects of
+    the names in `gets` are read one by one all the same.
     """
+
+    gets: Collection[str] = ()
 
     def __init__(
         self,
@@ -60,7 +63,10 @@ class FakeReader:
     async def get(
         self, resource: Resource, as_: type[Any], name: str, namespace: str = ""
     ) -> Any | None:
-        found = await self.list(resource, as_, namespace=namespace)
+        if name in self.gets:
+            found: Sequence[Any] = self._lists[resource.plural]
+        else:
+            found = await self.list(resource, as_, namespace=namespace)
         return next((each for each in found if each.metadata.name == name), None)
 
     async def served(self, kind: Kind) -> Served:

@@ -108,6 +108,43 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     assert f"the cluster does not serve AppWrapper of {head['apiVersion']}" in done.stdout
 
 
+def test_a_team_that_may_get_its_own_queue_alone_is_told_of_its_quota(
+    plot: Plot, tmp_path: Path
+) -> None:
+    """By the manifest that is shipped for it; the other queue stays closed to the team."""
+    plot.add_node(16)
+    plot.add_queue("q", quota={"cpu": 6})
+    plot.add_queue("other", quota={"cpu": 1})
+    labels = {names.QUEUE: plot.queue("q")}
+    plot.create(gang("runs", group(replicas=2), labels=labels))
+    plot.wait_running("runs", 3)
+    plot.create(gang("waits", group(replicas=5), labels=labels))
+    plot.wait_phase("waits", "Queued", "QuotaExceeded")
+    plot.wait(lambda: plot.queue_status("q").get("usage", {}).get("cpu"), "the queue to count it")
+    team = account(plot, "team")
+    create_role(plot, "base/view-rbac.yaml")
+    bind(plot, "team", "view")
+    own = (ROOT / "manifests/queue-reader/rbac.yaml").read_text()
+    own = own.replace("research-team", f"system:serviceaccounts:{plot.name}")
+    plot.cluster.kubectl("apply", "-f", "-", input=own.replace("research", plot.queue("q")))
+
+    ask = ("queue", plot.queue("q"), "-o", "json")
+    plot.wait(lambda: '"3"' in run(team, *ask).stdout, "the roles to take effect")
+    found = json.loads(run(team, *ask).stdout)
+    (cpu,) = found["queue"]["resources"]
+    assert (cpu["used"], cpu["quota"]) == ("3", "6")
+    assert [each["name"] for each in found["waiting"]] == ["waits"]
+    assert run(team, "queue", plot.queue("other")).exit_code == NO
+    why = run(team, "why", "waits")
+    assert why.exit_code == FINE
+    assert f"only queue {plot.queue('q')} is known" in why.stderr
+    code, (found,) = asked(plot, team, tmp_path, gang("more", group(replicas=3), labels=labels))
+    assert (code, found["reason"]) == (NO, "QuotaExceeded")
+    code, (found,) = asked(plot, team, tmp_path, gang("more", group(replicas=2), labels=labels))
+    assert (code, found["fits"]) == (NOT_READ, "Unknown")
+    assert "has quota for it" in found["message"]
+
+
 def test_the_doctor_knows_a_testbed_and_finds_what_is_missing(plot: Plot) -> None:
     """Here Muster's programs are processes: no Deployment and no Service stands for them."""
     done = run(plot.cluster.kubeconfig, "doctor", "-o", "json")
