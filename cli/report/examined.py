@@ -8,7 +8,9 @@ import msgspec
 
 from cli.report.snapshot import Unread
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
+from kube.objects.core import Namespace
 from kube.objects.definition import Definition
+from kube.objects.queue import GangQueue
 
 T = TypeVar("T")
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -176,6 +178,12 @@ class ConfigMap(Part, frozen=True):
     data: OrNull[Labels] = msgspec.field(default_factory=dict)
 
 
+class RayObject(Slim, frozen=True):
+    """A RayCluster, by what it says of itself."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 @dataclass(frozen=True, slots=True)
 class Examined:
     """The objects of one moment; `now` is in seconds since 1970.
@@ -199,4 +207,7 @@ class Examined:
     deployments: Looked[Deployment]
     schedulers: Looked[SchedulerPod]
     config_maps: Looked[ConfigMap]
+    queues: Looked[GangQueue]
+    namespaces: Looked[Namespace]
+    ray_clusters: Looked[RayObject]
     pod_groups: bool
