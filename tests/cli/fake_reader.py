@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from cli.__main__ import main
 from cli.endings import CannotRead
+from cli.read.dry_created import Answer, DryCreated
 from cli.read.target import Target
 from kube.api.access import Access
 from kube.api.client import Resource
@@ -75,6 +76,14 @@ class FakeReader:
 
     async def may(self, access: Access) -> bool:  # noqa: ARG002 - the signature of a reader
         return True
+
+    async def would_create(
+        self,
+        resource: Resource,  # noqa: ARG002 - the signature of a reader
+        namespace: str,  # noqa: ARG002
+        manifest: Mapping[str, object],  # noqa: ARG002
+    ) -> DryCreated:
+        return DryCreated(Answer.TAKEN)
 
 
 def run(reader: FakeReader, *arguments: str) -> Result:

@@ -97,7 +97,8 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     assert "is not judged" in found["message"]
 
     may_not = f"you may not create rayclusters.ray.io in namespace {plot.name}"
-    assert [each.partition(":")[0] for each in found["notes"]] == [may_not]
+    nor = f"you may not create pods in namespace {plot.name}"
+    assert [each.partition(":")[0] for each in found["notes"]] == [may_not, nor]
     _, (same,) = asked(plot, plot.cluster.kubeconfig, tmp_path, gang("more", labels=labels))
     assert same["notes"] == []
     head = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper"}
@@ -143,6 +144,45 @@ def test_a_team_that_may_get_its_own_queue_alone_is_told_of_its_quota(
     code, (found,) = asked(plot, team, tmp_path, gang("more", group(replicas=2), labels=labels))
     assert (code, found["fits"]) == (NOT_READ, "Unknown")
     assert "has quota for it" in found["message"]
+
+
+def test_fit_says_what_the_api_server_refuses(plot: Plot, tmp_path: Path) -> None:
+    """For good or by quota, of the object and of its pods; nothing is created by asking."""
+    plot.add_node(16)
+    kubeconfig = plot.cluster.kubeconfig
+
+    def answered(manifest: Json) -> tuple[str, str, list[str]]:
+        _, (found,) = asked(plot, kubeconfig, tmp_path, manifest)
+        return found["fits"], found["message"], found["notes"]
+
+    assert answered(gang("fits", group()))[::2] == ("Yes", [])
+    typo = gang("typo", group())
+    typo["spec"]["workerGroupSpec"] = []
+    assert answered(typo)[0] == "No"
+    assert 'unknown field "spec.workerGroupSpec"' in answered(typo)[1]
+    nobody = gang("nobody", group())
+    nobody["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "nobody"
+    assert answered(nobody)[0] == "No"
+    assert 'serviceaccount "nobody" not found' in answered(nobody)[1]
+
+    level = "pod-security.kubernetes.io/enforce"
+    plot.cluster.kubectl("label", "namespace", plot.name, f"{level}=restricted")
+    plot.wait(lambda: answered(gang("fits"))[0] == "No", "Pod Security to take effect")
+    assert "the API server refuses a pod of headgroup" in answered(gang("fits"))[1]
+    assert "violates PodSecurity" in answered(gang("fits"))[1]
+    plot.cluster.kubectl("label", "namespace", plot.name, f"{level}-")
+    plot.wait(lambda: answered(gang("fits"))[0] == "Yes", "Pod Security to end")
+
+    hard = "--hard=count/rayclusters.ray.io=0"
+    plot.cluster.kubectl("create", "quota", "none", "-n", plot.name, hard)
+    plot.wait(lambda: answered(gang("fits"))[0] == "No", "the quota to take effect")
+    assert answered(gang("fits"))[1].startswith("not now, for want of quota: ")
+    plot.cluster.kubectl("delete", "quota", "none", "-n", plot.name)
+    plot.wait(lambda: answered(gang("fits"))[0] == "Yes", "the quota to end")
+    plot.create(gang("fits", group()))
+    (note,) = answered(gang("fits", group()))[2]
+    assert note == f"RayCluster {plot.name}/fits exists: judged as another one beside it"
+    assert set(plot.gangs()) <= {"fits"}
 
 
 def test_the_doctor_knows_a_testbed_and_finds_what_is_missing(plot: Plot) -> None:
