@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -79,8 +79,9 @@ def play_and_keep(scenes: Sequence[Scene], display: Display) -> bool:
         cluster.stop()
         cluster.remove_data()
         raise
-    click.echo(f"The cluster stays; to stop it: {_stop_command()}")
-    click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+    click.echo("The cluster stays. These lines show what is on it, and the last one stops it:")
+    for line in usage(cluster.kubeconfig, cluster.site.programs.program("kubectl")):
+        click.echo(line)
     return holds
 
 
@@ -108,11 +109,25 @@ def show(cluster: Cluster, scenes: Sequence[Scene], display: Display) -> bool:
     return holds
 
 
+def usage(kubeconfig: Path, kubectl: Path) -> Iterator[str]:
+    """Yield the lines to paste into a shell, here, to look at a cluster that stays."""
+    command = _shown(Path(sys.executable).with_name("muster"))
+    yield f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
+    yield f"{_shown(kubectl)} get gangs,rayclusters,pods --all-namespaces"
+    yield f"{command} status --all-namespaces"
+    yield f"{command} doctor"
+    yield _stop_command()
+
+
 def _stop_command() -> str:
     # The Python that runs this has what it takes; whatever `python` is on the PATH may not.
-    python, here = Path(sys.executable), Path.cwd()
-    shown = python.relative_to(here) if python.is_relative_to(here) else python
-    return f"{shlex.quote(str(shown))} -m testbed down --name {STANDING_NAME}"
+    return f"{_shown(Path(sys.executable))} -m testbed down --name {STANDING_NAME}"
+
+
+def _shown(program: Path) -> str:
+    here = Path.cwd()
+    shown = program.relative_to(here) if program.is_relative_to(here) else program
+    return shlex.quote(str(shown))
 
 
 def _free_directory() -> Path:

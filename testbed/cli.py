@@ -105,7 +105,8 @@ def build_command(*, kubernetes: str, kuberay: str) -> None:
 @click.option(
     "--nodes-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="YAML list of nodes: name, count, cpus, memory, gpus, pods, labels, taints, resources",
+    help="YAML list of nodes: name, count, cpus, memory, gpus, pods, ephemeral_storage, labels, "
+    "taints, resources",
 )
 @click.option("--muster", "with_muster", is_flag=True, help="Start Muster from this checkout")
 @_errors_are_messages

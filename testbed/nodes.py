@@ -50,6 +50,7 @@ class NodeSpec:
     memory: str = "32Gi"
     gpus: int = 0
     pods: int = 110
+    ephemeral_storage: str = "100Gi"
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[str] = ()
     """As kubectl writes them: `key=value:Effect` or `key:Effect`."""
@@ -130,7 +131,13 @@ def node_object(spec: NodeSpec, now: dt.datetime) -> Json:
 
 
 def _capacity(spec: NodeSpec) -> dict[str, str]:
-    amounts = {"cpu": spec.cpus, "memory": spec.memory, "pods": spec.pods, **spec.resources}
+    amounts = {
+        "cpu": spec.cpus,
+        "memory": spec.memory,
+        "ephemeral-storage": spec.ephemeral_storage,
+        "pods": spec.pods,
+        **spec.resources,
+    }
     return _as_quantities({**amounts, GPU: spec.gpus} if spec.gpus else amounts)
 
 

@@ -20,6 +20,7 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
+    from cli.fitting.asked import Asked
     from cli.imports.outcome import Source
     from cli.read.reader import Reader
     from cli.read.target import Target
@@ -40,18 +41,31 @@ if TYPE_CHECKING:
     shell_complete=complete_files,
     help="A file; - is standard input.",
 )
+@click.option(
+    "--dry-run/--no-dry-run",
+    default=True,
+    show_default=True,
+    help="Ask the API server too, by dry-run creates.",
+)
 @namespace_option
 @cluster_options
 @output_option
 @click.pass_context
 def command(
-    context: click.Context, files: tuple[str, ...], namespace: str, target: Target, output: str
+    context: click.Context,
+    *,
+    files: tuple[str, ...],
+    namespace: str,
+    target: Target,
+    output: str,
+    dry_run: bool,
 ) -> None:
     """Say whether RayClusters, RayJobs, RayCronJobs and RayServices of FILE would start now.
 
     They are judged together, as if all were created now. Nothing is created: their pods are worked
     out from the templates, and decided on as the coordinator would. Of what does not fit it is said
-    why, and the largest number of replicas of each worker group that would.
+    why, and the largest number of replicas of each worker group that would. What the API server
+    refuses does not fit: it is asked by a dry run about each object, and a pod of each pod set.
     """
     # These import the core, and rich: a start without work must not pay for them.
     from cli.files import read_files  # noqa: PLC0415
@@ -65,21 +79,25 @@ def command(
         end(Unusable(str(fault)))
     if not sources:
         end(Unusable(f"{', '.join(files)}: there is no object in it"))
-    report, remarks = run(context, target, lambda reader: _work(reader, sources, namespace))
+
+    async def work(reader: Reader) -> tuple[FitReport, list[str]]:
+        from cli.read.dry_run import ask, ask_nothing  # noqa: PLC0415
+        from cli.read.judging import judge  # noqa: PLC0415
+
+        asked, remarks = _asked(sources, namespace or reader.namespace)
+        return await judge(reader, asked, ask if dry_run else ask_nothing), remarks
+
+    report, remarks = run(context, target, work)
     for each in (*remarks, *report.not_judged):
         click.echo(f"Note: {printable(each)}", err=True)
     show(report, output, table(report, wide=output == "wide"))
     sys.exit(exit_code(report, fine=FINE, no=NO, not_read=NOT_READ))
 
 
-async def _work(
-    reader: Reader, sources: list[Source], namespace: str
-) -> tuple[FitReport, list[str]]:
+def _asked(sources: list[Source], namespace: str) -> tuple[list[Asked], list[str]]:
     from cli.fitting.asked import read_asked  # noqa: PLC0415
-    from cli.read.judging import judge  # noqa: PLC0415
 
     try:
-        asked, remarks = read_asked(sources, namespace or reader.namespace)
+        return read_asked(sources, namespace)
     except Fault as fault:
         raise Unusable(str(fault)) from None
-    return await judge(reader, asked), remarks

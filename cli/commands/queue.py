@@ -34,13 +34,17 @@ def command(context: click.Context, target: Target, output: str, name: str) -> N
     the caller may not list are counted and not named.
     """
     from cli.read.cluster import read_gangs_anywhere  # noqa: PLC0415
+    from cli.read.own_queues import with_own_queues  # noqa: PLC0415
+    from cli.report.gangs import queue_of  # noqa: PLC0415
     from cli.report.queues import one_queue_report, queues_report  # noqa: PLC0415
     from cli.report.snapshot import GANGS, QUEUES  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
     from cli.show.queues import table  # noqa: PLC0415
 
     async def work(reader: Reader) -> QueuesReport | OneQueueReport:
-        found = await read_gangs_anywhere(reader, GANGS, QUEUES)
+        listed = await read_gangs_anywhere(reader, GANGS, QUEUES)
+        mine = {name} if name else {queue_of(each) for each in listed.gangs}
+        found = await with_own_queues(reader, listed, mine)
         return one_queue_report(found, name) if name else queues_report(found)
 
     report = run(context, target, work)

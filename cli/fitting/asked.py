@@ -3,18 +3,20 @@
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from cli.fitting.manifests import Manifest, as_new, pods_of
 from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of
 from cli.imports.outcome import Fault, Source
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayJob, RayJobStatus, StandIn
+from kube.ray.gang_terms import queue_named
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
 from kube.ray.ray_owner import essential_job
 from kube.wrapped.items import Item
@@ -43,7 +45,8 @@ class Asked:
 
     Of an AppWrapper it is the stand-in, named as its Gang is, and `wrapped` what is created once it
     starts. `notes` say where it is judged otherwise than as it stands in the input. `job` is the
-    RayJob that makes the RayCluster, for its submitter needs room too.
+    RayJob that makes the RayCluster, for its submitter needs room too. `manifest` is what its user
+    would create, `pods` has one pod of each pod set.
     """
 
     api_version: str
@@ -54,6 +57,8 @@ class Asked:
     notes: tuple[str, ...] = ()
     wrapped: tuple[Item, ...] = ()
     job: RayJob | None = None
+    manifest: Manifest = field(default_factory=dict)
+    pods: Mapping[str, Manifest] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -97,6 +102,11 @@ def _not_judged(kind: str, places: Sequence[str]) -> str:
 def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:
     """Return the namespaces that objects are in, by name."""
     return sorted({each.namespace for each in asked})
+
+
+def queues_of(asked: Iterable[Asked]) -> set[str]:
+    """Return the queues that objects name; the empty name is of those that name none."""
+    return {queue_named(each.cluster) for each in asked}
 
 
 def _kinds() -> str:
@@ -147,7 +157,9 @@ def _read(source: Source, namespace: str, number: int) -> Asked:
     found = essential(replace(cluster, metadata=replace(placed, owner_references=owners)))
     version = str(source.body["apiVersion"])
     notes = tuple(_notes(source))
-    return Asked(version, source.kind, placed.namespace, placed.name, found, notes, job=job)
+    asked = Asked(version, source.kind, placed.namespace, placed.name, found, notes, job=job)
+    owner = (placed.name.removesuffix(DRAWN) or source.kind.lower()).rstrip("-")
+    return _to_be_created(asked, source, pods_of(spec, owner, placed.namespace))
 
 
 def _selected_cluster(source: Source) -> str:
@@ -192,7 +204,13 @@ def _read_wrapper(source: Source, namespace: str, number: int) -> Asked:
     put = placed.metadata
     gang, notes, wrapped = gang_of(placed), notes_of(placed), items_of(placed)
     version = str(source.body["apiVersion"])
-    return Asked(version, source.kind, put.namespace, put.name, gang, notes, wrapped)
+    asked = Asked(version, source.kind, put.namespace, put.name, gang, notes, wrapped)
+    return _to_be_created(asked, source, {})
+
+
+def _to_be_created(asked: Asked, source: Source, pods: Mapping[str, Manifest]) -> Asked:
+    manifest = as_new(source.body, asked.namespace)
+    return dataclasses.replace(asked, manifest=manifest, pods=pods)
 
 
 def _placed(found: ObjectMeta, meta: Mapping[str, Any], namespace: str, number: int) -> ObjectMeta:

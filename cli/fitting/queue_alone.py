@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from cli.fitting.holes_alone import refusals, remark
+from cli.fitting.unseen_parents import UnseenQueue
 from cli.report.fit import Fits, Verdict
 from coordinator.queues.registry import QueueRegistry
 from kube.codec.fields import InvalidObject, read_amounts
@@ -34,13 +35,31 @@ def by_queue_alone(found: Verdict, asked: PendingGang, queues: QueueRegistry) ->
             message=short,
             count_matters=True,
         )
-    has = "no quota" if not queues.has_quota(asked.queue) else "quota for it"
     room = remark(asked, queues.objects.get(asked.queue)) or _NO_HOLES
-    said = f"queue {asked.queue} has {has}; {room}"
+    said = f"queue {asked.queue} has {_quota(asked, queues)}; {room}"
     return replace(found, fits=Fits.UNKNOWN, reason="", message=said)
 
 
 _NO_HOLES = "whether there is room on the nodes is not judged"
+
+
+def _quota(asked: PendingGang, queues: QueueRegistry) -> str:
+    above = queues.objects.get(queues.queue(asked.queue).parent)
+    limited = queues.has_quota(asked.queue)
+    if not isinstance(above, UnseenQueue):
+        return "quota for it" if limited else "no quota"
+    unseen = f"queue {above.metadata.name} above it, from which it may borrow, may not be read"
+    if not limited:
+        return f"no quota of its own; {unseen}"
+    has = "quota of its own for it" if _is_own(asked, queues) else "too little quota of its own"
+    return f"{has}; {unseen}"
+
+
+def _is_own(asked: PendingGang, queues: QueueRegistry) -> bool:
+    """Say whether a gang fits in what its queue has left of its own quota."""
+    needs, used = requests_of(asked.minimum), _usage(queues, asked.queue)
+    quota = queues.queue(asked.queue).quota
+    return all(needs.get(each, 0) <= has - used.get(each, 0) for each, has in quota.items())
 
 
 def _over_quota(found: Verdict, asked: PendingGang, queues: QueueRegistry) -> Verdict:

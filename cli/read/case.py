@@ -4,7 +4,9 @@ import asyncio
 
 from cli.endings import Absent, CannotRead
 from cli.read.cluster import read_events, read_gangs_anywhere
+from cli.read.own_queues import with_own_queues
 from cli.read.reader import Reader
+from cli.report.gangs import queue_of
 from cli.report.no_gang import no_gang_of
 from cli.report.objects import RayOwner
 from cli.report.snapshot import GANGS, NODES, PODS, QUEUES, Snapshot, Unread
@@ -29,6 +31,7 @@ async def read_case(reader: Reader, namespace: str, name: str) -> tuple[Snapshot
     )
     if pods is None and not found.lacks(PODS):
         found = found.with_unread(Unread("", "the pods of the gang cannot be listed"))
+    found = await with_own_queues(reader, found, {queue_of(gang)})
     return found, Case(gang, pods or (), events)
 
 

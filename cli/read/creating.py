@@ -31,22 +31,26 @@ _SWITCHED_OFF: Final = (
 class Creating:
     """What of its creation is against an object: `refusal` for all, `lacking` for the caller.
 
-    `unread` says what the API server did not tell.
+    `over_quota` is against it now, `said` is what else a dry run told, and `unread` says what the
+    API server did not tell.
     """
 
     refusal: str = ""
     lacking: tuple[Access, ...] = ()
     unread: str = ""
+    over_quota: str = ""
+    said: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the note on what the caller may not do; none where all is allowed."""
+        """Return the note on what the caller may not do, where there is any, and the others."""
         if not self.lacking:
-            return ()
+            return self.said
         named = ", ".join(str(each) for each in self.lacking[:RIGHTS_NAMED])
         more = len(self.lacking) - RIGHTS_NAMED
         said = f"{named} and {more} more" if more > 0 else named
-        return (f"you may not {said}: judged as if another user created it who may",)
+        lacks = f"you may not {said}: judged as if another user created it who may"
+        return (lacks, *self.said)
 
 
 @dataclass(frozen=True, slots=True)

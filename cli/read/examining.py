@@ -16,6 +16,7 @@ from cli.report.examined import (
     Lease,
     Looked,
     PolicyBinding,
+    RayObject,
     SchedulerPod,
     ServerVersion,
     TlsSecret,
@@ -24,8 +25,10 @@ from cli.report.examined import (
 from cli.report.snapshot import Unread
 from kube.api import resources
 from kube.api.client import Resource
+from kube.objects.core import Namespace
 from kube.objects.definition import Definition
 from kube.objects.names import KUBE_SYSTEM
+from kube.objects.queue import GangQueue
 
 T = TypeVar("T")
 
@@ -78,6 +81,9 @@ async def read_examined(reader: Reader) -> Examined:
         deployments,
         schedulers,
         config_maps,
+        queues,
+        namespaces,
+        ray_clusters,
     ) = await asyncio.gather(
         _list(reader, DEFINITIONS, Definition),
         _list(reader, CONFIGURATIONS, WebhookConfiguration),
@@ -88,6 +94,9 @@ async def read_examined(reader: Reader) -> Examined:
         _list(reader, DEPLOYMENTS, Deployment),
         _list(reader, resources.PODS, SchedulerPod, KUBE_SYSTEM, SCHEDULERS),
         _list(reader, CONFIG_MAPS, ConfigMap, KUBE_SYSTEM),
+        _list(reader, resources.GANG_QUEUES, GangQueue),
+        _list(reader, resources.NAMESPACES, Namespace),
+        _list(reader, resources.RAY_CLUSTERS, RayObject),
     )
     return Examined(
         time.time(),
@@ -103,6 +112,9 @@ async def read_examined(reader: Reader) -> Examined:
         deployments,
         schedulers,
         config_maps,
+        queues,
+        namespaces,
+        ray_clusters,
         await _serves_pod_groups(reader),
     )
 

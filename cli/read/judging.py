@@ -2,18 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from cli.fitting.asked import Asked, namespaces_of
-from cli.fitting.dry_run import DryRun
+from cli.fitting.admitted import with_admitted
+from cli.fitting.asked import Asked, namespaces_of, queues_of
+from cli.fitting.simulation import Simulation
 from cli.fitting.stand_ins import stand_ins
 from cli.read.coordinator_settings import read_settings
 from cli.read.creating import Creating, Rights, read_creating
+from cli.read.dry_run import Said
 from cli.read.picture import Picture, read_picture, read_volumes
 from cli.read.reader import Reader
-from cli.report.fit import FitOfObject, FitReport, Verdict, not_created
+from cli.report.fit import FitOfObject, FitReport, Fits, Verdict, not_created
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.clock import Moment
@@ -22,27 +24,33 @@ from coordinator.settings import Settings
 from coordinator.state_machine import CoordinatorState
 from kube.codec.written_profiles import profiles_of
 
+Ask = Callable[[Reader, Asked], Awaitable[Said]]
+"""Has the API server say what it would make of an object."""
 
-async def judge(reader: Reader, asked: Sequence[Asked]) -> FitReport:
+
+async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
     """Return the answers for objects that are created together; raises CannotRead."""
     settings, unset = await read_settings(reader)
     takes = None if unset else settings.app_wrappers
     state, moment, rights = _state(settings), _moment(), Rights(reader)
-    picture, creating = await asyncio.gather(
-        read_picture(reader, state.profiles, namespaces_of(asked)),
+    picture, creating, said = await asyncio.gather(
+        read_picture(reader, state.profiles, namespaces_of(asked), queues_of(asked)),
         asyncio.gather(
             *(read_creating(reader, rights, each, takes_app_wrappers=takes) for each in asked)
         ),
+        asyncio.gather(*(ask(reader, each) for each in asked)),
     )
+    asked = [with_admitted(each, found.pods) for each, found in zip(asked, said, strict=True)]
+    creating = [_with_said(*each) for each in zip(creating, said, strict=True)]
     creating = [_in_its_namespace(*each, picture) for each in zip(asked, creating, strict=True)]
     state.handle([*picture.events, *stand_ins(asked, picture.missing)], moment)
     if state.cache.is_mounting or any(each.mounts_claims for each in asked):
         volumes = await read_volumes(reader)
         state.handle(volumes.events, moment)
         picture = picture.beside(volumes)
-    dry_run = DryRun(state, moment, roomless=picture.roomless)
+    simulation = Simulation(state, moment, roomless=picture.roomless)
     unread = (unset, *picture.unread, *(each.unread for each in creating), *reader.faults)
-    answers = tuple(_answers(dry_run, asked, creating))
+    answers = tuple(_answers(simulation, asked, creating))
     return FitReport(answers, tuple(each for each in dict.fromkeys(unread) if each))
 
 
@@ -53,19 +61,27 @@ def _in_its_namespace(asked: Asked, creating: Creating, picture: Picture) -> Cre
     return replace(creating, refusal=f"namespace {asked.namespace} does not exist")
 
 
+def _with_said(creating: Creating, said: Said) -> Creating:
+    refusal = creating.refusal or said.refusal
+    return replace(creating, refusal=refusal, over_quota=said.over_quota, said=said.notes)
+
+
 def _answers(
-    dry_run: DryRun, asked: Sequence[Asked], creating: Sequence[Creating]
+    simulation: Simulation, asked: Sequence[Asked], creating: Sequence[Creating]
 ) -> Iterator[FitOfObject]:
     """Yield the answers; what no user can create takes no room from the others."""
-    placed = [dry_run.placed(each) for each in asked]
+    placed = [simulation.placed(each) for each in asked]
     could = [each for each, about in zip(placed, creating, strict=True) if not about.refusal]
-    verdicts = iter(dry_run.verdicts(could))
+    verdicts = iter(simulation.verdicts(could))
     for each, about in zip(placed, creating, strict=True):
         verdict = not_created(about.refusal) if about.refusal else next(verdicts)
-        yield _answer(dry_run, replace(each, notes=(*each.notes, *about.notes)), verdict)
+        if about.over_quota and verdict.fits is not Fits.NO:
+            verdict = not_created(f"not now, for want of quota: {about.over_quota}")
+        notes = tuple(dict.fromkeys((*each.notes, *about.notes)))
+        yield _answer(simulation, replace(each, notes=notes), verdict)
 
 
-def _answer(dry_run: DryRun, asked: Asked, verdict: Verdict) -> FitOfObject:
+def _answer(simulation: Simulation, asked: Asked, verdict: Verdict) -> FitOfObject:
     return FitOfObject(
         asked.kind,
         asked.namespace,
@@ -76,7 +92,7 @@ def _answer(dry_run: DryRun, asked: Asked, verdict: Verdict) -> FitOfObject:
         verdict.queue,
         verdict.position,
         verdict.placement,
-        dry_run.most(asked) if verdict.count_matters else (),
+        simulation.most(asked) if verdict.count_matters else (),
         asked.notes,
     )
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -11,6 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.fitting.unseen_parents import with_unseen_parents
+from cli.read.own_queues import get_queues, only
 from cli.read.reader import Reader
 from coordinator.messages.events import (
     AdmissionRuleSeen,
@@ -93,10 +95,12 @@ class Picture:
         )
 
 
-async def read_picture(reader: Reader, profiles: Profiles, namespaces: Sequence[str]) -> Picture:
-    """Read all but volumes; raises CannotRead where not even the queues can be read."""
+async def read_picture(
+    reader: Reader, profiles: Profiles, namespaces: Sequence[str], queues: Collection[str]
+) -> Picture:
+    """Read all but volumes; raises CannotRead where not even these queues can be read."""
     kinds = (*_room(profiles), *_rest())
-    found = await asyncio.gather(*(_read(reader, each) for each in kinds))
+    found = await asyncio.gather(_queues(reader, queues), *(_read(reader, each) for each in kinds))
     picture = _with_absent(_joined(found), namespaces)
     narrowed = [each for each in _namespaced() if each.resource.plural in picture.missing]
     return picture.beside(await _narrowed(reader, narrowed, namespaces))
@@ -153,7 +157,6 @@ def _room(profiles: Profiles) -> Iterable[Listed]:
 def _rest() -> Iterable[Listed]:
     """List what else a decision depends on."""
     order = "the order of gangs that wait may be another"
-    yield Listed(resources.GANG_QUEUES, GangQueue, QueueSeen)
     yield from _namespaced()
     yield Listed(
         resources.PRIORITY_CLASSES,
@@ -226,6 +229,21 @@ def _service(found: RayService) -> Event:
 # ---- reading
 
 
+async def _queues(reader: Reader, names: Collection[str]) -> Picture:
+    """Read all queues, or where that is not allowed those of these names alone.
+
+    Of the others even the names are not known, so that only quota of these can be judged.
+    """
+    try:
+        return await _list(reader, Listed(resources.GANG_QUEUES, GangQueue, QueueSeen))
+    except NotAllowed as refusal:
+        found = await get_queues(reader, names)
+        if {each.metadata.name for each in found} != {*names}:
+            raise
+        events = tuple(map(QueueSeen, with_unseen_parents(found)))
+        return Picture(events, (f"{refusal}: {only(found)}",), roomless=True)
+
+
 async def _read(reader: Reader, listed: Listed) -> Picture:
     """Read one list; where it is not allowed, say what is not judged therefore."""
     try:
@@ -252,8 +270,6 @@ async def _list(reader: Reader, listed: Listed, namespace: str = "") -> Picture:
 
 
 def _not_allowed(listed: Listed, refusal: NotAllowed) -> Picture:
-    if listed.resource == resources.GANG_QUEUES:
-        raise refusal
     said = f"{refusal}: {listed.without}" if listed.without else str(refusal)
     missing = frozenset({listed.resource.plural})
     # It is read in single namespaces instead.

@@ -14,9 +14,10 @@ import msgspec
 import structlog
 
 from cli.endings import LOG_IN_AGAIN, NOT_REACHED, CannotRead, NotAllowed, NotServed
+from cli.read.dry_created import Answer, DryCreated, refused_with
 from cli.read.target import Target
 from kube.api.access import Access, is_caller_allowed
-from kube.api.client import Client, Resource, decode, selectors
+from kube.api.client import Client, Resource, decode, encode, selectors
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     Forbidden,
@@ -35,6 +36,8 @@ T = TypeVar("T")
 PAGE = 2500
 """Objects in one page: fewer round trips than the client's own number, for one reader alone."""
 
+_DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
+_JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 _TRIES = 3  # of a list that takes longer than the API server keeps its place
 
 
@@ -70,6 +73,11 @@ class Reader(Protocol):
 
     async def may(self, access: Access) -> bool:
         """Ask whether the caller has a right."""
+
+    async def would_create(
+        self, resource: Resource, namespace: str, manifest: Mapping[str, object]
+    ) -> DryCreated:
+        """Ask by a dry run what would become of an object; nothing is created."""
 
 
 class _Place(msgspec.Struct):
@@ -173,6 +181,19 @@ class ApiReader:
         except KubeError as error:
             said = one_line(str(error))
             raise CannotRead(f"the API server does not say who may {access}: {said}") from error
+
+    async def would_create(
+        self, resource: Resource, namespace: str, manifest: Mapping[str, object]
+    ) -> DryCreated:
+        """Ask by a dry run what would become of an object; no error is raised."""
+        path, body = resource.path(namespace), encode(manifest)
+        try:
+            found = await self._client.request(
+                "POST", path, params=_DRY_RUN, body=body, headers=_JSON
+            )
+        except KubeError as error:
+            return refused_with(error)
+        return DryCreated(Answer.TAKEN, admitted=found)
 
 
 def _decoded(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Sequence[T]:

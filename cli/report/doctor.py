@@ -4,7 +4,6 @@ import base64
 import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 from cryptography import x509
@@ -18,6 +17,8 @@ from cli.report.examined import (
     Webhook,
     WebhookConfiguration,
 )
+from cli.report.findings import Finding, State, fail, ok, unknown, unread, warn
+from cli.report.quota_gaps import check_quota_gaps
 from cli.report.snapshot import Unread
 from kube.objects.base import Slim
 from kube.objects.crds import written
@@ -63,24 +64,6 @@ SYSTEMS: Final[Mapping[str, tuple[str, ...]]] = {
 KAI_NAMESPACE: Final = "kai-scheduler"
 
 
-class State(StrEnum):
-    """How something is. UNKNOWN: it could not be read."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-    UNKNOWN = "unknown"
-
-
-class Finding(Slim, frozen=True):
-    """One thing that was looked at; `remedy` is empty where there is nothing to do."""
-
-    check: str
-    state: State
-    message: str
-    remedy: str = ""
-
-
 class DoctorReport(Slim, frozen=True):
     """All findings, in the order of the checks."""
 
@@ -100,27 +83,6 @@ def examine(seen: Examined) -> DoctorReport:
     return DoctorReport(tuple(finding for check in CHECKS for finding in check(seen)))
 
 
-def _ok(check: str, message: str) -> Finding:
-    return Finding(check, State.OK, message)
-
-
-def _warn(check: str, message: str, remedy: str) -> Finding:
-    return Finding(check, State.WARN, message, remedy)
-
-
-def _fail(check: str, message: str, remedy: str) -> Finding:
-    return Finding(check, State.FAIL, message, remedy)
-
-
-def _unknown(check: str, message: str, remedy: str) -> Finding:
-    return Finding(check, State.UNKNOWN, message, remedy)
-
-
-def _unread(check: str, unread: Unread) -> Finding:
-    remedy = f"ask with an account that may list {unread.kind}"
-    return Finding(check, State.UNKNOWN, unread.message, remedy)
-
-
 def _named(found: Looked[T], name: str) -> T | Unread | None:
     """Return the object of a name; None where there is none."""
     if isinstance(found, Unread):
@@ -135,15 +97,15 @@ def check_kubernetes(seen: Examined) -> Iterator[Finding]:
     """Say whether the tests of this release run on this Kubernetes."""
     check = "Kubernetes"
     if isinstance(seen.version, Unread):
-        yield _unread(check, seen.version)
+        yield unread(check, seen.version)
         return
     found = seen.version[0]
     minor = int("".join(filter(str.isdigit, found.minor)) or 0)
     if OLDEST_KUBERNETES <= minor <= NEWEST_KUBERNETES:
-        yield _ok(check, found.git_version)
+        yield ok(check, found.git_version)
     else:
         tested = f"1.{OLDEST_KUBERNETES} to 1.{NEWEST_KUBERNETES}"
-        yield _warn(check, f"{found.git_version} is not tested", f"use Kubernetes {tested}")
+        yield warn(check, f"{found.git_version} is not tested", f"use Kubernetes {tested}")
 
 
 def check_kuberay(seen: Examined) -> Iterator[Finding]:
@@ -151,19 +113,22 @@ def check_kuberay(seen: Examined) -> Iterator[Finding]:
     check = "KubeRay"
     found = _named(seen.definitions, "rayclusters.ray.io")
     if isinstance(found, Unread):
-        yield _unread(check, found)
+        yield unread(check, found)
     elif found is None:
-        yield _fail(check, "there is no definition rayclusters.ray.io", "install KubeRay")
+        yield fail(check, "there is no definition rayclusters.ray.io", "install KubeRay")
     elif not any(each.served and each.name == "v1" for each in found.spec.versions):
-        yield _fail(check, "rayclusters.ray.io does not serve v1", "install KubeRay 1.4 or newer")
+        yield fail(check, "rayclusters.ray.io does not serve v1", "install KubeRay 1.4 or newer")
     else:
-        yield _ok(check, "rayclusters.ray.io serves v1")
+        yield ok(check, "rayclusters.ray.io serves v1")
 
 
 def check_programs(seen: Examined) -> Iterator[Finding]:
     """Say whether Muster's programs run, all of one release."""
+    if _is_testbed(seen):
+        yield ok("programs", "processes beside the API server, as on a testbed: no Deployments")
+        return
     if isinstance(seen.deployments, Unread):
-        yield _unread("programs", seen.deployments)
+        yield unread("programs", seen.deployments)
         return
     mine = {
         each.metadata.name: each
@@ -183,6 +148,12 @@ def _needed(seen: Examined) -> Iterator[str]:
     yield WEBHOOKS
     if not _of_others(seen):
         yield CERTS
+
+
+def _is_testbed(seen: Examined) -> bool:
+    """Say whether Muster's programs are processes beside the API server, and in no Deployment."""
+    found = _named(seen.configurations, WEBHOOKS)
+    return isinstance(found, WebhookConfiguration) and found.is_on_loopback
 
 
 def _of_others(seen: Examined) -> bool:
@@ -208,15 +179,15 @@ def _is_gated_by_policy(seen: Examined) -> bool:
 
 def _program(name: str, found: Deployment | None, namespace: str) -> Finding:
     if found is None:
-        return _fail(name, f"there is no Deployment {namespace}/{name}", APPLY)
+        return fail(name, f"there is no Deployment {namespace}/{name}", APPLY)
     wanted = 1 if found.spec.replicas is None else found.spec.replicas
     available, said = found.status.available_replicas, f"of {wanted} pods are available"
     remedy = f"kubectl -n {namespace} describe pods -l app.kubernetes.io/name={name}"
     if not available:
-        return _fail(name, f"0 {said}", remedy)
+        return fail(name, f"0 {said}", remedy)
     if available < wanted:
-        return _warn(name, f"{available} {said}", remedy)
-    return _ok(name, f"{available} {said}")
+        return warn(name, f"{available} {said}", remedy)
+    return ok(name, f"{available} {said}")
 
 
 def _releases(found: Iterable[Deployment], release: str) -> Iterator[Finding]:
@@ -226,12 +197,12 @@ def _releases(found: Iterable[Deployment], release: str) -> Iterator[Finding]:
     tags = {image.rpartition(":")[2].removeprefix("v") for image in images}
     if len(images) > 1:
         said = f"the programs are of {len(images)} images: {', '.join(images)}"
-        yield _warn("release", said, "give all of them one image and tag in the overlay")
+        yield warn("release", said, "give all of them one image and tag in the overlay")
     elif any(tag[:1].isdigit() and tag != release for tag in tags):
         said = f"the programs are of {images[0]}, and this command is of {release}"
-        yield _warn("release", said, "install the command of the release that runs")
+        yield warn("release", said, "install the command of the release that runs")
     elif images:
-        yield _ok("release", f"{images[0]}; this command is of {release}")
+        yield ok("release", f"{images[0]}; this command is of {release}")
 
 
 # ---- definitions
@@ -243,11 +214,9 @@ def check_definitions(seen: Examined) -> Iterator[Finding]:
         name = wanted["metadata"]["name"]
         found = _named(seen.definitions, name)
         if isinstance(found, Unread):
-            yield _unread(name, found)
+            yield unread(name, found)
         elif found is None:
-            yield _fail(
-                name, "there is no such definition (CRD)", "kubectl apply -k manifests/crds"
-            )
+            yield fail(name, "there is no such definition (CRD)", "kubectl apply -k manifests/crds")
         else:
             yield _definition(name, found, wanted, parts)
 
@@ -256,20 +225,20 @@ def _definition(name: str, found: Definition, wanted: Json, parts: tuple[str, ..
     remedy = "kubectl apply -k manifests/crds, of the release that runs"
     established = {each.type: each.status for each in found.status.conditions}.get("Established")
     if established != "True":
-        return _fail(name, "the API server does not serve it: not Established", remedy)
+        return fail(name, "the API server does not serve it: not Established", remedy)
     version = wanted["spec"]["versions"][0]
     schema = served_schema(found, version["name"])
     if schema is None:
-        return _fail(name, f"version {version['name']} is not served", remedy)
+        return fail(name, f"version {version['name']} is not served", remedy)
     missing = lacks(found, wanted, *parts)
     if missing:
         said = f"it lacks what a coordinator writes: {some(missing)}; none of this release leads"
-        return _fail(name, said, remedy)
+        return fail(name, said, remedy)
     place = _difference(schema, version["schema"]["openAPIV3Schema"])
     if place is not None:
         said = f"its schema is of another release than this command: they differ at {place}"
-        return _warn(name, said, remedy)
-    return _ok(name, f"{version['name']}, with the schema of this release")
+        return warn(name, said, remedy)
+    return ok(name, f"{version['name']}, with the schema of this release")
 
 
 def _difference(found: Any, wanted: Any, place: str = "") -> str | None:
@@ -289,36 +258,37 @@ def _difference(found: Any, wanted: Any, place: str = "") -> str | None:
 def check_webhooks(seen: Examined) -> Iterator[Finding]:
     """Say whether the API server asks the webhook, and can reach it, or gates pods by itself."""
     if _is_gated_by_policy(seen):
-        yield _ok("gates", f"MutatingAdmissionPolicy {GATE_POLICY} is bound, without a webhook")
+        yield ok("gates", f"MutatingAdmissionPolicy {GATE_POLICY} is bound, without a webhook")
         return
     found = _named(seen.configurations, WEBHOOKS)
     if isinstance(found, Unread):
-        yield _unread("webhooks", found)
+        yield unread("webhooks", found)
         return
     if found is None:
         said = f"there is no MutatingWebhookConfiguration {WEBHOOKS}: no pod gets a gate"
-        yield _fail("webhooks", said, APPLY)
+        yield fail("webhooks", said, APPLY)
         return
     there = {each.name for each in found.webhooks}
     for name in sorted(POLICIES.keys() - there):
-        yield _fail(name, f"{WEBHOOKS} has no such webhook", APPLY)
+        yield fail(name, f"{WEBHOOKS} has no such webhook", APPLY)
     for each in found.webhooks:
         yield _webhook(each, seen.namespace)
-    yield _endpoints("webhook endpoints", WEBHOOKS, seen)
+    if not found.is_on_loopback:
+        yield _endpoints("webhook endpoints", WEBHOOKS, seen)
 
 
 def _webhook(found: Webhook, home: str) -> Finding:
     if not found.client_config.ca_bundle:
         remedy = f"see the log of muster-certs, which fills it; until then {_effect(found)}"
-        return _fail(found.name, "caBundle is empty: the API server trusts no certificate", remedy)
+        return fail(found.name, "caBundle is empty: the API server trusts no certificate", remedy)
     wanted = POLICIES.get(found.name)
     if wanted is not None and found.failure_policy != wanted:
         said = f"failurePolicy is {found.failure_policy}; {wanted} is what Muster's manifests have"
-        return _warn(found.name, said, APPLY)
+        return warn(found.name, said, APPLY)
     if not found.leaves_alone(home):
         said = f"it is asked about namespace {home}, and what Muster needs would wait for Muster"
-        return _warn(found.name, said, f"{OWN_NAMESPACE}; {APPLY}")
-    return _ok(found.name, f"failurePolicy {found.failure_policy}, caBundle is set")
+        return warn(found.name, said, f"{OWN_NAMESPACE}; {APPLY}")
+    return ok(found.name, f"failurePolicy {found.failure_policy}, caBundle is set")
 
 
 def _effect(found: Webhook) -> str:
@@ -328,7 +298,7 @@ def _effect(found: Webhook) -> str:
 def _endpoints(check: str, service: str, seen: Examined) -> Finding:
     """Say whether any pod of a service answers."""
     if isinstance(seen.endpoints, Unread):
-        return _unread(check, seen.endpoints)
+        return unread(check, seen.endpoints)
     mine = [
         each
         for each in seen.endpoints
@@ -337,9 +307,9 @@ def _endpoints(check: str, service: str, seen: Examined) -> Finding:
     ready = sum(each.ready for each in mine)
     if ready:
         pods = "1 pod is" if ready == 1 else f"{ready} pods are"
-        return _ok(check, f"{pods} ready behind Service {service}")
+        return ok(check, f"{pods} ready behind Service {service}")
     remedy = f"kubectl -n {seen.namespace} describe pods -l app.kubernetes.io/name={service}"
-    return _fail(check, f"no pod is ready behind Service {service}", remedy)
+    return fail(check, f"no pod is ready behind Service {service}", remedy)
 
 
 def check_certificate(seen: Examined) -> Iterator[Finding]:
@@ -348,8 +318,10 @@ def check_certificate(seen: Examined) -> Iterator[Finding]:
     if _is_gated_by_policy(seen):
         return
     found = _named(seen.secrets, TLS_SECRET)
-    if found is None:
-        yield _fail(check, f"there is no Secret {TLS_SECRET}", f"see the log of {CERTS}")
+    if _is_testbed(seen):
+        yield from _authority(seen)
+    elif found is None:
+        yield fail(check, f"there is no Secret {TLS_SECRET}", f"see the log of {CERTS}")
     elif not isinstance(found, Unread):
         # A chain lasts as long as the link that ends first.
         yield _of_secret(check, found, seen)
@@ -365,7 +337,7 @@ def _authority(seen: Examined) -> Iterator[Finding]:
     """Judge what the API server trusts; the certificate itself may not be read."""
     found = _named(seen.configurations, WEBHOOKS)
     if isinstance(found, Unread):
-        yield _unread("certificate", found)
+        yield unread("certificate", found)
     elif found is not None:
         for each in found.webhooks[:1]:
             # Of a bundle the last one counts: the others are of before.
@@ -394,17 +366,17 @@ def _lasting(
     remedy = f"see the log of {CERTS} (or of what makes it), which renews it 30 days before its end"
     found = _certificates(encoded)
     if not found:
-        return _fail(check, "it is no certificate in PEM", remedy)
+        return fail(check, "it is no certificate in PEM", remedy)
     ends = which(each.not_valid_after_utc for each in found)
     begins = min(each.not_valid_before_utc for each in found)
     now = datetime.fromtimestamp(seen.now, UTC)
     if now < begins:
-        return _fail(check, f"not valid before {begins:%Y-%m-%d %H:%M} UTC", "set the clocks")
+        return fail(check, f"not valid before {begins:%Y-%m-%d %H:%M} UTC", "set the clocks")
     days = (ends - now).total_seconds() / 86_400
     if days <= 0:
-        return _fail(check, f"it ended on {ends:%Y-%m-%d}: {_refused(check)}", remedy)
+        return fail(check, f"it ended on {ends:%Y-%m-%d}: {_refused(check)}", remedy)
     said = f"it ends on {ends:%Y-%m-%d}, in {days:.0f} days"
-    return _ok(check, said) if days >= LEAST_DAYS else _warn(check, said, remedy)
+    return ok(check, said) if days >= LEAST_DAYS else warn(check, said, remedy)
 
 
 def _refused(check: str) -> str:
@@ -434,7 +406,7 @@ def _restart(secret: TlsSecret) -> Iterator[Finding]:
         day = served[0].not_valid_after_utc - timedelta(days=1)
         said = f"the extender has a new authority, and serves with it from {day:%Y-%m-%d} on"
         remedy = "until then copy the scheduler's files and restart it: docs/certificates.md"
-        yield _warn("extender authority", said, remedy)
+        yield warn("extender authority", said, remedy)
 
 
 # ---- leader, scheduler, extender
@@ -444,14 +416,16 @@ def check_leader(seen: Examined) -> Iterator[Finding]:
     """Say whether a coordinator leads: without one nothing is decided."""
     check, found = "leader", _named(seen.leases, LEASE_NAME)
     remedy = f"kubectl -n {seen.namespace} logs deployment/muster-coordinator"
+    if _is_testbed(seen):
+        remedy = "python -m testbed status shows its process, and where its log is"
     if isinstance(found, Unread):
-        yield _unread(check, found)
+        yield unread(check, found)
     elif found is None or not found.spec.holder_identity:
-        yield _fail(check, f"no coordinator holds Lease {LEASE_NAME}", remedy)
+        yield fail(check, f"no coordinator holds Lease {LEASE_NAME}", remedy)
     elif found.spec.holder_identity == STOPPED:
         said = "`muster release` or `muster uninstall` stopped all coordinators"
         again = f"to start Muster again: kubectl -n {seen.namespace} delete lease {LEASE_NAME}"
-        yield _fail(check, said, again)
+        yield fail(check, said, again)
     else:
         yield _fresh(check, found, remedy, seen.now)
 
@@ -461,34 +435,34 @@ def _fresh(check: str, found: Lease, remedy: str, now: float) -> Finding:
     try:
         renewed = datetime.fromisoformat(found.spec.renew_time or "").timestamp()
     except ValueError:
-        return _fail(check, f"{holder} never renewed Lease {LEASE_NAME}", remedy)
+        return fail(check, f"{holder} never renewed Lease {LEASE_NAME}", remedy)
     age = max(0.0, now - renewed)
     if age > PATIENCE * duration:
         said = f"{holder} renewed Lease {LEASE_NAME} {age:.0f} s ago; it lasts {duration} s"
-        return _fail(check, said, remedy)
-    return _ok(check, f"{holder} leads")
+        return fail(check, said, remedy)
+    return ok(check, f"{holder} leads")
 
 
 def check_scheduler(seen: Examined) -> Iterator[Finding]:
     """Say which kube-scheduler binds, where its pods can be seen."""
     check = "kube-scheduler"
     if isinstance(seen.schedulers, Unread):
-        yield _unread(check, seen.schedulers)
+        yield unread(check, seen.schedulers)
         return
     images = sorted(
         {each.image for pod in seen.schedulers for each in pod.spec.containers if each.image}
     )
     if not images:
         said = "its pods are not in kube-system, where a hosted control plane has none"
-        yield _unknown(check, said, "compare its version with that of the API server")
+        yield unknown(check, said, "compare its version with that of the API server")
     else:
-        yield _ok(check, ", ".join(images))
+        yield ok(check, ", ".join(images))
 
 
 def check_extender(seen: Examined) -> Iterator[Finding]:
     """Say whether the extender runs, and whether kube-scheduler is told of it."""
     if isinstance(seen.deployments, Unread):
-        yield _unread("extender", seen.deployments)
+        yield unread("extender", seen.deployments)
         return
     runs = any(
         (each.metadata.namespace, each.metadata.name) == (seen.namespace, EXTENDER)
@@ -498,23 +472,23 @@ def check_extender(seen: Examined) -> Iterator[Finding]:
         yield _endpoints("extender", EXTENDER, seen)
         yield _configured(seen)
     else:
-        yield _ok("extender", "not installed: nominations keep reserved room where they can")
+        yield ok("extender", "not installed: nominations keep reserved room where they can")
 
 
 def _configured(seen: Examined) -> Finding:
     check = "extender configured"
     remedy = "docs/extender.md says which lines kube-scheduler's configuration needs"
     if isinstance(seen.config_maps, Unread):
-        return _unread(check, seen.config_maps)
+        return unread(check, seen.config_maps)
     texts = [text for each in seen.config_maps for text in each.data.values()]
     configurations = [each for each in texts if "KubeSchedulerConfiguration" in each]
     if any(EXTENDER in each for each in configurations):
-        return _ok(check, "a ConfigMap of kube-system tells kube-scheduler of it")
+        return ok(check, "a ConfigMap of kube-system tells kube-scheduler of it")
     if configurations:
         said = "kube-scheduler's configuration in kube-system does not name it"
-        return _warn(check, said, remedy)
+        return warn(check, said, remedy)
     said = "kube-scheduler's configuration is in no ConfigMap of kube-system"
-    return _unknown(check, said, remedy)
+    return unknown(check, said, remedy)
 
 
 # ---- others
@@ -524,17 +498,17 @@ def check_others(seen: Examined) -> Iterator[Finding]:
     """Name other systems that admit gangs: they may act on the same pods."""
     check = "other gang systems"
     if isinstance(seen.deployments, Unread):
-        yield _unread(check, seen.deployments)
+        yield unread(check, seen.deployments)
         return
     found = sorted({name for each in seen.deployments for name in _system(each)})
     remedy = "docs/coexistence.md: opt no Ray cluster in to both"
     for name in found:
-        yield _warn(check, f"{name} runs here", remedy)
+        yield warn(check, f"{name} runs here", remedy)
     if seen.pod_groups:
         said = "the API server serves PodGroups of scheduling.k8s.io (GenericWorkload)"
-        yield _warn(check, said, "give no pod of a gang spec.schedulingGroup")
+        yield warn(check, said, "give no pod of a gang spec.schedulingGroup")
     if not found and not seen.pod_groups:
-        yield _ok(check, "none runs here")
+        yield ok(check, "none runs here")
 
 
 def _system(found: Deployment) -> Iterator[str]:
@@ -557,5 +531,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_leader,
     check_scheduler,
     check_extender,
+    check_quota_gaps,
     check_others,
 )

@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
 from cli.report.snapshot import Unread
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
+from kube.objects.core import Namespace
 from kube.objects.definition import Definition
+from kube.objects.queue import GangQueue
 
 T = TypeVar("T")
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 Looked: TypeAlias = tuple[T, ...] | Unread
 
@@ -64,6 +68,12 @@ class WebhookConfiguration(Part, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     webhooks: OrNull[tuple[Webhook, ...]] = ()
+
+    @property
+    def is_on_loopback(self) -> bool:
+        """Whether the API server asks a process on its own machine, and no Service."""
+        hosts = [urlsplit(each.client_config.url).hostname for each in self.webhooks]
+        return bool(hosts) and all(host in LOOPBACK for host in hosts)
 
 
 class _PolicyBindingSpec(Slim, frozen=True):
@@ -168,6 +178,12 @@ class ConfigMap(Part, frozen=True):
     data: OrNull[Labels] = msgspec.field(default_factory=dict)
 
 
+class RayObject(Slim, frozen=True):
+    """A RayCluster, by what it says of itself."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 @dataclass(frozen=True, slots=True)
 class Examined:
     """The objects of one moment; `now` is in seconds since 1970.
@@ -191,4 +207,7 @@ class Examined:
     deployments: Looked[Deployment]
     schedulers: Looked[SchedulerPod]
     config_maps: Looked[ConfigMap]
+    queues: Looked[GangQueue]
+    namespaces: Looked[Namespace]
+    ray_clusters: Looked[RayObject]
     pod_groups: bool

@@ -113,7 +113,7 @@ def gang_terms(
     """Read what a RayCluster asks for; `selections` has the GangQueues there are."""
     labels, annotations = cluster.metadata.labels, cluster.metadata.annotations
     minimums = _minimums(annotations.get(names.MIN_REPLICAS, ""))
-    asked, queue = _queue_named(cluster), queue_asked(cluster, namespace_labels, selections)
+    asked, queue = queue_named(cluster), queue_asked(cluster, namespace_labels, selections)
     duration = annotations.get(names.EXPECTED_DURATION)
     found = chain(
         _opt_in_problems(opt_in(labels, annotations, namespace_labels)),
@@ -144,7 +144,7 @@ def queue_asked(
     cluster: RayCluster, namespace_labels: Labels, selections: Selections
 ) -> str | NotAllowed:
     """Return the queue that a RayCluster names, or that its namespace has."""
-    return choose_queue(_queue_named(cluster), namespace_labels, selections)
+    return choose_queue(queue_named(cluster), namespace_labels, selections)
 
 
 def queue_counted_in(cluster: RayCluster, namespace_labels: Labels, selections: Selections) -> str:
@@ -185,7 +185,7 @@ def bad_priority_class(
 
 def fixed_queue(cluster: RayCluster, queue: str) -> str:
     """Say that a RayCluster names another queue than the one that its gang was admitted in."""
-    asked = _queue_named(cluster)
+    asked = queue_named(cluster)
     if asked in ("", queue):
         return ""
     allowed = f"{queue}: the queue of an admitted gang cannot be changed"
@@ -206,7 +206,8 @@ def parse_duration(text: str) -> float | None:
     return seconds if 0 < seconds < _LONGEST else None
 
 
-def _queue_named(cluster: RayCluster) -> str:
+def queue_named(cluster: RayCluster) -> str:
+    """Return the queue that the RayCluster itself names; empty where it names none."""
     return _said(names.QUEUE, cluster.metadata.labels, cluster.metadata.annotations)
 
 

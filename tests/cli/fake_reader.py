@@ -1,6 +1,6 @@
 """A reader of hand-made objects, which may refuse kinds, and how commands are run with it."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from cli.__main__ import main
 from cli.endings import CannotRead
+from cli.read.dry_created import Answer, DryCreated
 from cli.read.target import Target
 from kube.api.access import Access
 from kube.api.client import Resource
@@ -17,8 +18,11 @@ from kube.api.kinds import Kind, Served
 class FakeReader:
     """Lists by the plural of their kind; a refusal takes the place of a list.
 
-    `(plural, namespace)` refuses the lists of one namespace, of all where it is empty.
+    `(plural, namespace)` refuses the lists of one namespace, of all where it is empty. Objects of
+    the names in `gets` are read one by one all the same.
     """
+
+    gets: Collection[str] = ()
 
     def __init__(
         self,
@@ -60,7 +64,10 @@ class FakeReader:
     async def get(
         self, resource: Resource, as_: type[Any], name: str, namespace: str = ""
     ) -> Any | None:
-        found = await self.list(resource, as_, namespace=namespace)
+        if name in self.gets:
+            found: Sequence[Any] = self._lists[resource.plural]
+        else:
+            found = await self.list(resource, as_, namespace=namespace)
         return next((each for each in found if each.metadata.name == name), None)
 
     async def served(self, kind: Kind) -> Served:
@@ -69,6 +76,14 @@ class FakeReader:
 
     async def may(self, access: Access) -> bool:  # noqa: ARG002 - the signature of a reader
         return True
+
+    async def would_create(
+        self,
+        resource: Resource,  # noqa: ARG002 - the signature of a reader
+        namespace: str,  # noqa: ARG002
+        manifest: Mapping[str, object],  # noqa: ARG002
+    ) -> DryCreated:
+        return DryCreated(Answer.TAKEN)
 
 
 def run(reader: FakeReader, *arguments: str) -> Result:

@@ -163,6 +163,30 @@ def test_a_tenant_of_one_namespace_is_shown_its_gangs() -> None:
     assert run(FakeReader(lists, refusals), "why", "train").exit_code == endings.FINE
 
 
+@pytest.mark.parametrize("arguments", [["queue", "research"], ["queue"], ["why", "train"]])
+def test_a_tenant_that_may_get_its_own_queue_alone_sees_its_quota(arguments: list[str]) -> None:
+    refusals = {("gangs", ""): NO, ("nodes", ""): NO, ("pods", ""): NO, ("gangqueues", ""): NO}
+    others = [queue("product", {GPU: 4}), *cluster()["gangqueues"]]
+    reader = FakeReader({**cluster(), "gangqueues": others}, refusals)
+    reader.gets = ("research",)
+    done = run(reader, *arguments, "-o", "json")
+    assert done.exit_code == endings.FINE, done.stderr
+    assert f"{NO}: only queue research is known, not what others lend" in done.stderr
+    found = json.loads(done.stdout)
+    if arguments[0] == "queue":
+        (shown,) = found.get("queues") or [found["queue"]]
+        (resource,) = shown["resources"]
+        assert (shown["name"], resource["used"], resource["quota"]) == ("research", "8", "16")
+
+
+def test_the_quota_of_another_queue_is_not_shown_to_a_tenant() -> None:
+    refusals = {("gangs", ""): NO, ("gangqueues", ""): NO}
+    reader = FakeReader({**cluster(), "gangqueues": [queue("product", {GPU: 4})]}, refusals)
+    done = run(reader, "queue", "product")
+    assert (done.exit_code, done.stdout) == (endings.NO, "")
+    assert "gangqueues cannot be listed" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["status", "queue"])
 def test_queues_that_may_not_be_listed_are_not_said_to_be_absent(command: str) -> None:
     for gangs in ((), cluster()["gangs"]):

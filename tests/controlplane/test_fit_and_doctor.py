@@ -97,7 +97,8 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     assert "is not judged" in found["message"]
 
     may_not = f"you may not create rayclusters.ray.io in namespace {plot.name}"
-    assert [each.partition(":")[0] for each in found["notes"]] == [may_not]
+    nor = f"you may not create pods in namespace {plot.name}"
+    assert [each.partition(":")[0] for each in found["notes"]] == [may_not, nor]
     _, (same,) = asked(plot, plot.cluster.kubeconfig, tmp_path, gang("more", labels=labels))
     assert same["notes"] == []
     head = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper"}
@@ -108,7 +109,83 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     assert f"the cluster does not serve AppWrapper of {head['apiVersion']}" in done.stdout
 
 
-def test_the_doctor_finds_what_is_there_and_what_is_not(plot: Plot) -> None:
+def test_a_team_that_may_get_its_own_queue_alone_is_told_of_its_quota(
+    plot: Plot, tmp_path: Path
+) -> None:
+    """By the manifest that is shipped for it; the other queue stays closed to the team."""
+    plot.add_node(16)
+    plot.add_queue("q", quota={"cpu": 6})
+    plot.add_queue("other", quota={"cpu": 1})
+    labels = {names.QUEUE: plot.queue("q")}
+    plot.create(gang("runs", group(replicas=2), labels=labels))
+    plot.wait_running("runs", 3)
+    plot.create(gang("waits", group(replicas=5), labels=labels))
+    plot.wait_phase("waits", "Queued", "QuotaExceeded")
+    plot.wait(lambda: plot.queue_status("q").get("usage", {}).get("cpu"), "the queue to count it")
+    team = account(plot, "team")
+    create_role(plot, "base/view-rbac.yaml")
+    bind(plot, "team", "view")
+    own = (ROOT / "manifests/queue-reader/rbac.yaml").read_text()
+    own = own.replace("research-team", f"system:serviceaccounts:{plot.name}")
+    plot.cluster.kubectl("apply", "-f", "-", input=own.replace("research", plot.queue("q")))
+
+    ask = ("queue", plot.queue("q"), "-o", "json")
+    plot.wait(lambda: '"3000m"' in run(team, *ask).stdout, "the roles to take effect")
+    found = json.loads(run(team, *ask).stdout)
+    (cpu,) = found["queue"]["resources"]
+    assert (cpu["used"], cpu["quota"]) == ("3000m", "6")
+    assert [each["name"] for each in found["waiting"]] == ["waits"]
+    assert run(team, "queue", plot.queue("other")).exit_code == NO
+    why = run(team, "why", "waits")
+    assert why.exit_code == FINE
+    assert f"only queue {plot.queue('q')} is known" in why.stderr
+    code, (found,) = asked(plot, team, tmp_path, gang("more", group(replicas=3), labels=labels))
+    assert (code, found["reason"]) == (NO, "QuotaExceeded")
+    code, (found,) = asked(plot, team, tmp_path, gang("more", group(replicas=2), labels=labels))
+    assert (code, found["fits"]) == (NOT_READ, "Unknown")
+    assert "has quota for it" in found["message"]
+
+
+def test_fit_says_what_the_api_server_refuses(plot: Plot, tmp_path: Path) -> None:
+    """For good or by quota, of the object and of its pods; nothing is created by asking."""
+    plot.add_node(16)
+    kubeconfig = plot.cluster.kubeconfig
+
+    def answered(manifest: Json) -> tuple[str, str, list[str]]:
+        _, (found,) = asked(plot, kubeconfig, tmp_path, manifest)
+        return found["fits"], found["message"], found["notes"]
+
+    assert answered(gang("fits", group()))[::2] == ("Yes", [])
+    typo = gang("typo", group())
+    typo["spec"]["workerGroupSpec"] = []
+    assert answered(typo)[0] == "No"
+    assert 'unknown field "spec.workerGroupSpec"' in answered(typo)[1]
+    nobody = gang("nobody", group())
+    nobody["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "nobody"
+    assert answered(nobody)[0] == "No"
+    assert 'serviceaccount "nobody" not found' in answered(nobody)[1]
+
+    level = "pod-security.kubernetes.io/enforce"
+    plot.cluster.kubectl("label", "namespace", plot.name, f"{level}=restricted")
+    plot.wait(lambda: answered(gang("fits"))[0] == "No", "Pod Security to take effect")
+    assert "the API server refuses a pod of headgroup" in answered(gang("fits"))[1]
+    assert "violates PodSecurity" in answered(gang("fits"))[1]
+    plot.cluster.kubectl("label", "namespace", plot.name, f"{level}-")
+    plot.wait(lambda: answered(gang("fits"))[0] == "Yes", "Pod Security to end")
+
+    hard = "--hard=count/rayclusters.ray.io=0"
+    plot.cluster.kubectl("create", "quota", "none", "-n", plot.name, hard)
+    plot.wait(lambda: answered(gang("fits"))[0] == "No", "the quota to take effect")
+    assert answered(gang("fits"))[1].startswith("not now, for want of quota: ")
+    plot.cluster.kubectl("delete", "quota", "none", "-n", plot.name)
+    plot.wait(lambda: answered(gang("fits"))[0] == "Yes", "the quota to end")
+    plot.create(gang("fits", group()))
+    (note,) = answered(gang("fits", group()))[2]
+    assert note == f"RayCluster {plot.name}/fits exists: judged as another one beside it"
+    assert set(plot.gangs()) <= {"fits"}
+
+
+def test_the_doctor_knows_a_testbed_and_finds_what_is_missing(plot: Plot) -> None:
     """Here Muster's programs are processes: no Deployment and no Service stands for them."""
     done = run(plot.cluster.kubeconfig, "doctor", "-o", "json")
     found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
@@ -116,19 +193,20 @@ def test_the_doctor_finds_what_is_there_and_what_is_not(plot: Plot) -> None:
     assert {name for name, state in states.items() if state == "ok"} >= {
         "Kubernetes",
         "KubeRay",
+        "programs",
         "gangs.muster.dev",
         "gangqueues.muster.dev",
         "gate.muster.dev",
         "hold.muster.dev",
+        "certificate authority",
         "leader",
         "extender",
         "other gang systems",
     }, found
-    for missing in ("muster-coordinator", "webhook endpoints", "certificate"):
-        assert states[missing] == "fail"
-        assert found[missing]["remedy"]
+    assert "testbed" in found["programs"]["message"]
     assert states["kube-scheduler"] == "unknown"
-    assert done.exit_code == NO
+    assert "fail" not in states.values(), found
+    assert done.exit_code == FINE
     nothing = run(account(plot, "nothing"), "doctor", "-o", "json")
     said = {each["state"] for each in json.loads(nothing.stdout)["findings"]}
     assert said <= {"unknown", "ok"}, nothing.stdout

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kube.objects import names
+from testbed.errors import TestbedError
 from tests.controlplane.plot import Plot, condition, gates, is_held, pin
 from tests.controlplane.rayclusters import (
     GANG,
@@ -15,6 +16,7 @@ from tests.controlplane.rayclusters import (
     ray_job,
     ray_service,
 )
+from tests.packaging.tree import ROOT
 
 NOT_A_GANG = {names.OPT_IN: "false"}
 
@@ -176,3 +178,30 @@ def test_a_ray_job_that_does_not_opt_in_makes_no_gang(plot: Plot) -> None:
     plot.create(ray_job("plain", group(replicas=1)))
     plot.wait_ready(cluster_made_for(plot, "plain"), 2)
     assert plot.gangs() == {}
+
+
+def test_a_policy_keeps_what_is_opted_in_by_its_namespace_from_opting_out(plot: Plot) -> None:
+    """What is opted out already may be changed in all else."""
+    api, policy = plot.cluster.api, str(ROOT / "manifests/no-opting-out/policy.yaml")
+    kinds = (ray_cluster, ray_job, ray_service)
+
+    def would_create(manifest: Json) -> bool:
+        return api.would_create(plot.path(manifest["kind"]), manifest)
+
+    opt_in_namespace(plot, "true")
+    plot.create(ray_cluster("before", labels=NOT_A_GANG))
+    assert would_create(ray_cluster("after", labels=NOT_A_GANG))
+    plot.cluster.kubectl("apply", "-f", policy)
+    try:
+        out = ray_cluster("after", labels=NOT_A_GANG)
+        plot.wait(lambda: not would_create(out), "the policy to take effect")
+        assert not any(would_create(kind("after", labels=NOT_A_GANG)) for kind in kinds)
+        assert not would_create(ray_cluster("after", annotations=NOT_A_GANG))
+        assert all(would_create(kind("after")) for kind in kinds)
+        change = ("annotate", "raycluster", "-n", plot.name, "--overwrite")
+        plot.cluster.kubectl(*change, "before", "note=1")
+        plot.create(ray_cluster("gang"))
+        with pytest.raises(TestbedError, match=r'muster\.dev/gang is "false"; allowed'):
+            plot.cluster.kubectl(*change, "gang", f"{names.OPT_IN}=false")
+    finally:
+        plot.cluster.kubectl("delete", "-f", policy)

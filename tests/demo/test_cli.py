@@ -30,6 +30,14 @@ def run(module: str, *args: str, env: dict[str, str]) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
+def pasted(lines: str, env: dict[str, str]) -> str:
+    """What a shell prints that gets these lines; it fails where the last one does."""
+    command = ["sh", "-c", lines]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{lines}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
 def programs_in(directory: Path) -> list[str]:
     """The command lines of all running programs that name a directory."""
     lines = []
@@ -55,12 +63,14 @@ def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]
     assert "\x1b" not in played.stdout
     assert "✗" not in played.stdout
 
-    lines = played.stdout.splitlines()
-    prefix, _, kubeconfig = lines[-1].partition("=")
+    export, *shown, last = played.stdout.splitlines()[-5:]
+    prefix, _, kubeconfig = export.partition("=")
     assert prefix == "export KUBECONFIG"
     assert Path(kubeconfig).exists()
     stop = "-m testbed down --name demo"
-    assert lines[-2].endswith(stop)
+    assert last.endswith(stop)
+    for line in shown:
+        assert "Running" in pasted(f"{export}\n{line}", kept) or line.endswith("doctor")
 
     assert run("testbed", "status", env=kept).returncode == 0
     again = run("demo", "--scene", "2", env=kept)

@@ -26,7 +26,14 @@ def test_a_node_has_its_resources_and_is_ready() -> None:
     spec = NodeSpec("n", cpus=4, gpus=8, resources={"a.b/c": 2}, allocatable={"cpu": "3500m"})
     node = node_object(spec, NOW)
     status = node["status"]
-    amounts = {"cpu": "4", "memory": "32Gi", "pods": "110", "a.b/c": "2", GPU: "8"}
+    amounts = {
+        "cpu": "4",
+        "memory": "32Gi",
+        "ephemeral-storage": "100Gi",
+        "pods": "110",
+        "a.b/c": "2",
+        GPU: "8",
+    }
     assert status["capacity"] == amounts
     assert status["allocatable"] == {**amounts, "cpu": "3500m"}
     conditions = {c["type"]: c["status"] for c in status["conditions"]}

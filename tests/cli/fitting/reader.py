@@ -1,8 +1,9 @@
 """A reader of objects in memory, with the rights that a test gives its caller."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from cli.__main__ import main
 from cli.endings import CannotRead, NotAllowed
+from cli.read.dry_created import Answer, DryCreated
 from kube.api.access import Access
 from kube.api.client import Resource
 from kube.api.kinds import Kind, Served
@@ -32,6 +34,8 @@ class MemoryReader:
     faults: tuple[str, ...] = ()
     unserved: Collection[str] = ()
     lacking: Collection[str] = ()
+    answers: Mapping[str, DryCreated] = MappingProxyType({})
+    """What the API server says to a dry-run create, by plural; of others that it takes them."""
     mute = False
     """Nothing is said of rights."""
 
@@ -41,6 +45,7 @@ class MemoryReader:
         forbidden: Collection[str] = (),
         nowhere: Collection[str] = (),
     ) -> None:
+        self.dry_created: list[tuple[str, str, Mapping[str, Any]]] = []
         self._objects, self._forbidden, self._nowhere = objects, forbidden, nowhere
 
     async def list(
@@ -76,6 +81,12 @@ class MemoryReader:
             raise CannotRead("it does not say")
         return str(access) not in self.lacking
 
+    async def would_create(
+        self, resource: Resource, namespace: str, manifest: Mapping[str, Any]
+    ) -> DryCreated:
+        self.dry_created.append((resource.plural, namespace, manifest))
+        return self.answers.get(resource.plural, DryCreated(Answer.TAKEN))
+
     def _judge(self, resource: Resource, namespace: str) -> None:
         nowhere = resource.plural in self._nowhere
         if nowhere or (namespace == CLUSTER_WIDE and resource.plural in self._forbidden):
@@ -99,7 +110,7 @@ def _matches(found: Json, selector: str) -> bool:
     return True
 
 
-def fit(reader: MemoryReader, *asked: Json, output: str = "json") -> Result:
+def fit(reader: MemoryReader, *asked: Json, output: str = "json", more: str = "") -> Result:
     """Run `muster fit` on objects that are given on standard input."""
 
     @asynccontextmanager
@@ -107,7 +118,9 @@ def fit(reader: MemoryReader, *asked: Json, output: str = "json") -> Result:
         yield reader
 
     text = msgspec.json.encode({"kind": "List", "apiVersion": "v1", "items": list(asked)}).decode()
-    return CliRunner().invoke(main, ["fit", "-f", "-", "-o", output], input=text, obj=opened)
+    return CliRunner().invoke(
+        main, ["fit", "-f", "-", "-o", output, *more.split()], input=text, obj=opened
+    )
 
 
 def reader_of(world: World, **rights: Collection[str]) -> MemoryReader:

@@ -478,6 +478,50 @@ def test_a_class_that_cannot_be_read_is_not_called_missing() -> None:
     assert answer(World(node("a")), asked, forbidden=rights)["fits"] == "Yes"
 
 
+OWN_QUEUE = {"forbidden": (*TENANT, "gangqueues"), "nowhere": ("deployments",)}
+
+
+@pytest.mark.parametrize(
+    ("parent", "spec", "workers", "fits", "said"),
+    [
+        ("", {}, 3, "Unknown", "queue q has quota for it; whether there is room"),
+        ("", {}, 4, "No", "queue q uses 5 of its quota of 9 cpu and may take 4 more"),
+        ("lab", {}, 3, "Unknown", "queue q has quota of its own for it; queue lab above it"),
+        ("lab", {}, 4, "Unknown", "queue q has too little quota of its own; queue lab above it"),
+        ("lab", {}, 12, "Unknown", "queue q has too little quota of its own; queue lab above it"),
+        ("lab", {"borrowingLimit": {"cpu": 2}}, 6, "No", "queue q uses 5 of its quota of 9 cpu"),
+        ("lab", {"quota": {}}, 6, "Unknown", "queue q has no quota of its own; queue lab above it"),
+    ],
+)
+def test_a_tenant_that_may_get_its_own_queue_alone_is_answered_by_it(
+    parent: str, spec: Json, workers: int, fits: str, said: str
+) -> None:
+    above = [queue("lab", quota={"cpu": 0})] if parent else []
+    mine = queue("q", **{"quota": {"cpu": 9}, "parent": parent, **spec})
+    world = World(node("a", cpu=32), *above, mine)
+    world.create(gang_of("first", 4, annotations={names.QUEUE: "q"}))
+    world.settle(seconds=60)
+    asked = gang_of("train", workers, annotations={names.QUEUE: "q"})
+    result = fit(reader_of(world, **OWN_QUEUE), asked)
+    (found,) = answers(result)
+    assert (found["fits"], found["message"][: len(said)]) == (fits, said)
+    assert "not allowed to list gangqueues: only queue q is known" in result.stderr
+
+
+def test_without_the_other_queues_the_answer_is_never_yes() -> None:
+    """Gangs of other queues may come first, and those queues are not known."""
+    asked = gang_of("train", 1, annotations={names.QUEUE: "q"})
+    world = World(node("a", cpu=32), queue("q", quota={"cpu": 9}))
+    assert answer(world, asked)["fits"] == "Yes"
+    assert answer(world, asked, forbidden=("gangqueues",))["fits"] == "Unknown"
+
+
+def test_of_a_queue_that_may_not_be_read_nothing_is_answered() -> None:
+    asked = gang_of("train", 1, annotations={names.QUEUE: "q"})
+    reader = reader_of(World(node("a"), queue("q")), nowhere=("gangqueues",))
+    assert fit(reader, asked).exit_code == NOT_READ
+
+
 def test_without_the_queues_nothing_is_answered() -> None:
     result = fit(reader_of(World(node("a")), forbidden=("gangqueues",)), gang_of("train", 1))
     assert (result.exit_code, result.stdout) == (NOT_READ, "")
@@ -652,17 +696,21 @@ DISCOVERY = {
 
 
 async def test_no_write_reaches_the_api_server(tmp_path: Path) -> None:
-    """Through the real client: GETs alone, and what asks for the caller's rights.
+    """Through the real client: GETs, dry runs, and what asks for the caller's rights.
 
     With an answer that fits and one that does not.
     """
-    world, methods = World(node("a", cpu=4)), list[str]()
+    world, methods, dry = World(node("a", cpu=4)), list[str](), list[str]()
     reviews: list[Json] = []
 
     async def answered(request: web.Request) -> web.Response:
         if request.path.endswith("/selfsubjectaccessreviews"):
             reviews.append((await request.json())["spec"]["resourceAttributes"])
             return web.json_response({"status": {"allowed": True}}, status=201)
+        if request.method == "POST" and request.query.get("dryRun") == "All":
+            assert request.query["fieldValidation"] == "Strict"
+            dry.append(request.path.rpartition("/")[2])
+            return web.json_response(await request.json(), status=201)
         methods.append(request.method)
         if request.path in ("/api", "/apis"):
             return web.json_response(DISCOVERY)
@@ -691,6 +739,8 @@ async def test_no_write_reaches_the_api_server(tmp_path: Path) -> None:
             assert done.exit_code == code, done.output
             assert "can be created" not in done.stderr
     assert set(methods) == {"GET"}
+    assert dry.count("rayclusters") == 2
+    assert dry.count("pods") == 4
     asked_of = {"verb": "create", "group": "ray.io", "version": "v1", "resource": "rayclusters"}
     assert reviews == [{**asked_of, "namespace": TEAM, "name": ""}] * 2
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from cli.endings import CannotRead, NotAllowed
 from cli.read.home import AccountBinding
-from cli.report.doctor import State, examine
+from cli.report.doctor import examine
 from cli.report.examined import (
     ConfigMap,
     Deployment,
@@ -22,15 +22,19 @@ from cli.report.examined import (
     Examined,
     Lease,
     PolicyBinding,
+    RayObject,
     SchedulerPod,
     ServerVersion,
     TlsSecret,
     WebhookConfiguration,
 )
+from cli.report.findings import State
 from cli.report.snapshot import Unread
 from kube.objects import names
+from kube.objects.core import Namespace
 from kube.objects.crds import gang_crd, gang_queue_crd
 from kube.objects.definition import Definition
+from kube.objects.queue import GangQueue
 from tests.cli.fake_reader import FakeReader, run
 
 Json = dict[str, Any]
@@ -110,6 +114,20 @@ def lease(age: float, holder: str = "one") -> Json:
     return {"metadata": {"name": "muster-coordinator", "namespace": NAMESPACE}, "spec": spec}
 
 
+def gang_queue(name: str, quota: Json, team: str = "team") -> Json:
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": team}}
+    return {"metadata": {"name": name}, "spec": {"quota": quota, "namespaceSelector": selector}}
+
+
+def namespace(name: str, **labels: str) -> Json:
+    named = {"kubernetes.io/metadata.name": name}
+    return {"metadata": {"name": name, "labels": {**named, **labels}}}
+
+
+def ray_object(name: str, within: str, **meta: Json) -> Json:
+    return {"metadata": {"name": name, "namespace": within, **meta}}
+
+
 RAY: Json = {
     "metadata": {"name": "rayclusters.ray.io"},
     "spec": {"versions": [{"name": "v1", "served": True}]},
@@ -143,6 +161,12 @@ WELL: Mapping[str, tuple[type[Any], list[Json]]] = {
         Deployment,
         [deployment(f"muster-{name}") for name in ("coordinator", "webhook", "certs", "extender")],
     ),
+    "queues": (GangQueue, [gang_queue("research", {"nvidia.com/gpu": 80})]),
+    "namespaces": (
+        Namespace,
+        [namespace("team"), namespace("kube-system"), namespace(NAMESPACE)],
+    ),
+    "ray_clusters": (RayObject, [ray_object("train", "team")]),
     "schedulers": (
         SchedulerPod,
         [{"spec": {"containers": [{"image": "kube-scheduler:v1.36.3"}]}}],
@@ -177,8 +201,88 @@ def test_a_cluster_that_is_well_has_nothing_to_mend() -> None:
     report = examine(seen())
     assert {each.state for each in report.findings} == {State.OK}
     assert not any(each.remedy for each in report.findings)
-    assert len(report.findings) == 17
+    assert len(report.findings) == 18
     assert not report.failed
+
+
+QUOTA = {"nvidia.com/gpu": 80}
+OPTED_IN = [namespace("team", **{names.OPT_IN: "true"})]
+NO_GANG = {names.OPT_IN: "false"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "check", "said"),
+    [
+        ({"namespaces": [namespace("team"), namespace("b")]}, "quota", "namespace b is selected"),
+        (
+            {"namespaces": [namespace(f"n{each}") for each in range(7)]},
+            "quota",
+            "namespaces n0, n1, n2, n3, n4 and 2 more are selected by no GangQueue: no quota",
+        ),
+        (
+            {
+                "namespaces": [namespace("b")],
+                "queues": [gang_queue("default", {}), gang_queue("q", QUOTA)],
+            },
+            "quota",
+            "namespace b is selected by no GangQueue",
+        ),
+        (
+            {"namespaces": OPTED_IN, "ray_clusters": [ray_object("a", "team", labels=NO_GANG)]},
+            "opted out",
+            "RayCluster team/a is opted out of its namespace, and in no queue: no quota bounds",
+        ),
+        (
+            {
+                "namespaces": OPTED_IN,
+                "ray_clusters": [ray_object("a", "team", annotations=NO_GANG)],
+            },
+            "opted out",
+            "RayCluster team/a is opted out",
+        ),
+    ],
+)
+def test_what_escapes_all_quota_is_named(changed: Json, check: str, said: str) -> None:
+    (found,) = (each for each in examine(seen(**changed)).findings if each.check == check)
+    assert found.state is State.WARN
+    assert found.message.startswith(said)
+    assert "docs/queues.md" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"queues": []},
+        {"queues": [gang_queue("q", {}, team="other")]},
+        {
+            "namespaces": [namespace("b")],
+            "queues": [gang_queue("q", QUOTA), gang_queue("default", {"cpu": 0}, team="none")],
+        },
+        {"ray_clusters": [ray_object("a", "team", labels=NO_GANG)]},
+        {"namespaces": OPTED_IN, "ray_clusters": [ray_object("a", "team")]},
+    ],
+)
+def test_where_nothing_escapes_quota_nothing_is_said(changed: Json) -> None:
+    assert states(seen(**changed))["quota"] is State.OK
+
+
+def on_loopback(name: str, policy: str) -> Json:
+    found = webhook(name, policy)
+    found["clientConfig"]["url"] = "https://127.0.0.1:31443/gate"
+    return found
+
+
+def test_on_a_testbed_no_deployment_service_or_secret_is_missing() -> None:
+    """The API server asks the webhook on loopback, which no pod of a cluster can answer."""
+    here = webhooks(
+        on_loopback("gate.muster.dev", "Fail"), on_loopback("hold.muster.dev", "Ignore")
+    )
+    bare: Json = {"deployments": [], "endpoints": [], "secrets": []}
+    found = states(seen(configurations=here, **bare))
+    assert set(found.values()) == {State.OK}
+    assert found.keys() >= {"programs", "certificate authority"}
+    mixed = webhooks(on_loopback("gate.muster.dev", "Fail"), HOLD)
+    assert states(seen(configurations=mixed, **bare))["muster-coordinator"] is State.FAIL
 
 
 def without(name: str, at: int) -> list[Json]:
@@ -480,6 +584,9 @@ PLURALS = {
     "endpoints": "endpointslices",
     "secrets": "secrets",
     "deployments": "deployments",
+    "queues": "gangqueues",
+    "namespaces": "namespaces",
+    "ray_clusters": "rayclusters",
 }
 
 

@@ -66,7 +66,7 @@ class _Part:
     back: tuple[Event, ...]
 
 
-class DryRun:
+class Simulation:
     """A picture of the cluster with a leader.
 
     Where it is `roomless`, nodes and pods could not be read: gangs are judged by their queue alone.

@@ -1,0 +1,101 @@
+"""Asks the API server by dry-run creates whether it takes an object, and a pod of each pod set."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from cli.endings import CannotRead
+from cli.fitting.asked import Asked
+from cli.fitting.manifests import Manifest
+from cli.read.dry_created import Answer, DryCreated
+from cli.read.reader import Reader
+from kube.api import resources
+from kube.api.kinds import Kind
+
+MOST_PODS: Final = 50
+"""Pod sets of one object whose pod is asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the API server says: `refusal` is for good, `over_quota` is not now.
+
+    `pods` are those that it admits, as it admits them, by pod set.
+    """
+
+    refusal: str = ""
+    over_quota: str = ""
+    notes: tuple[str, ...] = ()
+    pods: Mapping[str, Manifest] = field(default_factory=dict)
+
+
+NOTHING: Final = Said()
+
+
+async def ask_nothing(reader: Reader, asked: Asked) -> Said:  # noqa: ARG001 - stands for ask
+    """Leave the API server unasked."""
+    return NOTHING
+
+
+async def ask(reader: Reader, asked: Asked) -> Said:
+    """Ask with the caller's own rights; nothing is created."""
+    subject = f"{asked.kind} {asked.namespace}/{asked.name}"
+    try:
+        served = await reader.served(Kind(asked.api_version, asked.kind))
+    except CannotRead:
+        return NOTHING  # which is said where it is judged whether it can be created
+    if served is None:
+        return NOTHING
+    pods = dict(list(asked.pods.items())[:MOST_PODS])
+    own, *of_pods = await asyncio.gather(
+        reader.would_create(served.resource, asked.namespace, asked.manifest),
+        *(reader.would_create(resources.PODS, asked.namespace, each) for each in pods.values()),
+    )
+    return _joined([_of_object(own, subject), *_of_pods(pods, of_pods, asked.namespace)])
+
+
+def _of_object(said: DryCreated, subject: str) -> Said:
+    match said.answer:
+        case Answer.REFUSED:
+            return Said(refusal=f"the API server refuses it: {said.message}")
+        case Answer.OVER_QUOTA:
+            return Said(refusal=f"not now, for want of quota: {said.message}")
+        case Answer.EXISTS:
+            return Said(notes=(f"{subject} exists: judged as another one beside it",))
+        case Answer.NOT_ASKED:
+            return Said(
+                notes=(f"the API server was not asked whether it takes it: {said.message}",)
+            )
+        case Answer.TAKEN | Answer.NO_RIGHT:  # a right that is lacking is said with all others
+            return NOTHING
+
+
+def _of_pods(
+    pods: Mapping[str, Any], answers: Sequence[DryCreated], namespace: str
+) -> Iterator[Said]:
+    for pod_set, said in zip(pods, answers, strict=True):
+        match said.answer:
+            case Answer.TAKEN if said.admitted:
+                yield Said(pods={pod_set: msgspec.json.decode(said.admitted, type=dict[str, Any])})
+            case Answer.REFUSED:
+                yield Said(f"the API server refuses a pod of {pod_set}: {said.message}")
+            case Answer.OVER_QUOTA:
+                yield Said(over_quota=f"a pod of {pod_set}: {said.message}")
+            case Answer.NO_RIGHT:
+                why = f"you may not create pods in namespace {namespace}"
+                yield Said(notes=(f"{why}: whether they are admitted was not asked",))
+            case Answer.NOT_ASKED:
+                why = f"whether a pod of {pod_set} is admitted could not be asked"
+                yield Said(notes=(f"{why}: {said.message}",))
+
+
+def _joined(said: Sequence[Said]) -> Said:
+    return Said(
+        next((each.refusal for each in said if each.refusal), ""),
+        next((each.over_quota for each in said if each.over_quota), ""),
+        tuple(dict.fromkeys(note for each in said for note in each.notes)),
+        {pod_set: pod for each in said for pod_set, pod in each.pods.items()},
+    )

@@ -1,0 +1,170 @@
+"""`muster fit` asks the API server too, and tells its four answers apart."""
+
+import msgspec
+import pytest
+
+from cli.endings import FINE, NO
+from cli.read.dry_created import Answer, DryCreated, refused_with
+from kube.api.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    ServerError,
+    Timeout,
+    error_from_status,
+)
+from kube.api.errors import Status as ErrorStatus
+from tests.cli.fitting.reader import MemoryReader, answers, fit, reader_of
+from tests.coordinator.builders import Json, gang_of, group, node, ray_cluster
+from tests.coordinator.ray_jobs import ray_job
+from tests.coordinator.world import World
+
+NO_ROLE = 'pods is forbidden: User "eve" cannot create resource "pods" in API group ""'
+STRICT = error_from_status(
+    ErrorStatus(message='strict decoding error: unknown field "spec.x"'), 400
+)
+NO_DRY_RUN = error_from_status(
+    ErrorStatus(message="admission webhook x does not support dry run"), 400
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (STRICT, Answer.REFUSED),
+        (Invalid(422, "Invalid", "spec.x: Required"), Answer.REFUSED),
+        (Forbidden(403, "Forbidden", "violates PodSecurity restricted"), Answer.REFUSED),
+        (Forbidden(403, "Forbidden", 'serviceaccount "x" not found'), Answer.REFUSED),
+        (NotFound(404, "NotFound", 'namespaces "x" not found'), Answer.REFUSED),
+        (Forbidden(403, "Forbidden", "pods x is forbidden: exceeded quota: q"), Answer.OVER_QUOTA),
+        (Forbidden(403, "Forbidden", NO_ROLE), Answer.NO_RIGHT),
+        (NO_DRY_RUN, Answer.NOT_ASKED),
+        (NotFound(404, "", "404 page not found"), Answer.NOT_ASKED),
+        (ServerError(500, "InternalError", "failed calling webhook"), Answer.NOT_ASKED),
+        (Timeout("no answer"), Answer.NOT_ASKED),
+        (Conflict(409, "AlreadyExists", 'rayclusters "x" already exists'), Answer.EXISTS),
+        (Conflict(409, "Conflict", "the webhook is not sure"), Answer.NOT_ASKED),
+    ],
+)
+def test_the_answers_of_the_api_server_are_told_apart(error: KubeError, answer: Answer) -> None:
+    assert refused_with(error).answer is answer
+
+
+def asked_with(**said: DryCreated) -> MemoryReader:
+    reader = reader_of(World(node("a", cpu=32)))
+    reader.answers = said
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("plural", "answer", "fits", "said"),
+    [
+        ("rayclusters", Answer.REFUSED, "No", "the API server refuses it: why"),
+        ("pods", Answer.REFUSED, "No", "the API server refuses a pod of headgroup: why"),
+        ("rayclusters", Answer.OVER_QUOTA, "No", "not now, for want of quota: why"),
+        ("pods", Answer.OVER_QUOTA, "No", "not now, for want of quota: a pod of headgroup: why"),
+    ],
+)
+def test_what_the_api_server_refuses_does_not_fit(
+    plural: str, answer: Answer, fits: str, said: str
+) -> None:
+    result = fit(asked_with(**{plural: DryCreated(answer, "why")}), gang_of("train", 2))
+    (found,) = answers(result)
+    assert (result.exit_code, found["fits"], found["message"]) == (NO, fits, said)
+
+
+@pytest.mark.parametrize(
+    ("plural", "answer", "note"),
+    [
+        (
+            "rayclusters",
+            Answer.EXISTS,
+            "RayCluster team/train exists: judged as another one beside it",
+        ),
+        ("rayclusters", Answer.NOT_ASKED, "the API server was not asked whether it takes it: why"),
+        (
+            "pods",
+            Answer.NO_RIGHT,
+            "you may not create pods in namespace team: whether they are admitted",
+        ),
+        (
+            "pods",
+            Answer.NOT_ASKED,
+            "whether a pod of headgroup is admitted could not be asked: why",
+        ),
+    ],
+)
+def test_what_was_not_refused_is_judged_with_a_note(plural: str, answer: Answer, note: str) -> None:
+    result = fit(asked_with(**{plural: DryCreated(answer, "why")}), gang_of("train", 2))
+    (found,) = answers(result)
+    assert (result.exit_code, found["fits"]) == (FINE, "Yes")
+    assert [each for each in found["notes"] if each.startswith(note)] == found["notes"][:1]
+
+
+def test_the_object_is_asked_about_as_new_and_a_pod_of_each_pod_set() -> None:
+    cluster = ray_cluster("train", group("a", 3), group("b", 2))
+    there = {"uid": "1", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    cluster = {
+        **cluster,
+        "metadata": {**cluster["metadata"], **there},
+        "status": {"state": "ready"},
+    }
+    reader = asked_with()
+    fit(reader, cluster)
+    (own, *pods) = reader.dry_created
+    assert own[:2] == ("rayclusters", "team")
+    assert not {*there} & own[2]["metadata"].keys()
+    assert own[2].keys() == {"apiVersion", "kind", "metadata", "spec"}
+    assert [(each[0], each[2]["metadata"]["generateName"]) for each in pods] == [
+        ("pods", "train-headgroup-"),
+        ("pods", "train-a-"),
+        ("pods", "train-b-"),
+    ]
+    template = cluster["spec"]["workerGroupSpecs"][0]["template"]
+    assert pods[1][2]["spec"] == template["spec"]
+
+
+def test_of_a_ray_job_the_pods_of_its_cluster_are_asked_about() -> None:
+    reader = asked_with()
+    fit(reader, ray_job("job", ray_cluster("x", group("w", 1))))
+    assert [each[0] for each in reader.dry_created] == ["rayjobs", "pods", "pods"]
+
+
+def test_without_dry_run_the_api_server_is_not_asked() -> None:
+    reader = asked_with(rayclusters=DryCreated(Answer.REFUSED, "why"))
+    (found,) = answers(fit(reader, gang_of("train", 2), more="--no-dry-run"))
+    assert (found["fits"], reader.dry_created) == ("Yes", [])
+
+
+def test_what_is_refused_takes_no_room_from_the_others() -> None:
+    world = World(node("a", cpu=3))
+    reader = reader_of(world)
+    objects: list[Json] = [gang_of("one", 2), gang_of("two", 2)]
+
+    async def only_the_second(_: object, __: str, manifest: Json) -> DryCreated:
+        one = manifest["metadata"].get("name") == "one"
+        return DryCreated(Answer.REFUSED, "why") if one else DryCreated(Answer.TAKEN)
+
+    reader.would_create = only_the_second  # type: ignore[assignment, method-assign]
+    assert [each["fits"] for each in answers(fit(reader, *objects))] == ["No", "Yes"]
+
+
+def test_a_pod_counts_as_it_is_admitted() -> None:
+    """A webhook of others, say, raises its requests; classes that may not be read are no fault."""
+    spec = {
+        "containers": [{"name": "ray", "resources": {"requests": {"cpu": "20"}}}],
+        "priority": 1000,
+        "priorityClassName": "high",
+        "overhead": {"cpu": "1"},
+        "runtimeClassName": "kata",
+    }
+    pod = msgspec.json.encode({"metadata": {"labels": {}}, "spec": spec})
+    reader = reader_of(World(node("a", cpu=32)), forbidden=("priorityclasses", "runtimeclasses"))
+    (before,) = answers(fit(reader, gang_of("train", 1)))
+    reader.answers = {"pods": DryCreated(Answer.TAKEN, admitted=pod)}
+    (found,) = answers(fit(reader, gang_of("train", 1)))
+    assert (before["fits"], found["fits"], found["reason"]) == ("Yes", "No", "NeverFits")
+    (alone,) = answers(fit(reader, gang_of("train", 0)))
+    assert alone["fits"] == "Yes"
