@@ -16,8 +16,8 @@ from scheduling.queueing.told import lengthened
 from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
-JUDGED = 1000
-"""Gangs that a cycle judges; some 3 us each where they ask for the same, else 20 us."""
+JUDGED = 250
+"""Gangs that a cycle judges; some 40 us each."""
 
 
 NOBODY: Positions = np.zeros(0, np.intp)

@@ -200,8 +200,8 @@ def _in_all(numbers: PodSetRefusal, attempt: Attempt) -> str:
 def _free(numbers: PodSetRefusal, nodes: NodeSnapshot) -> str:
     resource = numbers.resource
     if is_port(resource):
-        nodes = "1 more node has" if numbers.free == 1 else f"{numbers.free} more nodes have"
-        return f"{nodes} it free"
+        having = "1 more node has" if numbers.free == 1 else f"{numbers.free} more nodes have"
+        return f"{having} it free"
     if not is_attach(resource) and not _is_offered(resource, nodes):
         return "no node offers any"
     said = f"{_are(resource, numbers.free)} free"
