@@ -19,6 +19,7 @@ from math import inf
 import numpy as np
 
 from scheduling.admission.gang import admit, why_left_out
+from scheduling.admission.never_fitting import NeverFitting
 from scheduling.admission.pods import surroundings
 from scheduling.admission.question import Accepted, Outcome, Question, SearchSteps, Untried
 from scheduling.admission.refusal_memory import (
@@ -38,6 +39,7 @@ from scheduling.diagnosis.explain import explain
 from scheduling.diagnosis.holders import with_holders
 from scheduling.diagnosis.preemption_refusals import held_for, preempting, with_note
 from scheduling.diagnosis.quota_refusals import over_quota, waits_behind
+from scheduling.diagnosis.refusals import never
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.inter_pod_affinity import assumed_pods
@@ -54,8 +56,8 @@ from scheduling.preemption.preempting import Nothing, Preempting
 from scheduling.preemption.search import Outlook
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
-from scheduling.queueing.told import BEHIND, DECIDED, Told, Undecided
-from scheduling.queueing.waiting import Line, requests_of
+from scheduling.queueing.told import BEHIND, DECIDED, NEVER, QUOTA, Told, Undecided
+from scheduling.queueing.waiting import requests_of
 from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import Holders
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -134,6 +136,7 @@ class _Cycle:
         self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
         self._kept: set[GangKey] = set()
         self._told = Told.nothing(queues.waiting)
+        self._never = NeverFitting.nothing(queues.waiting)
         self._promised: set[GangKey] = set()
         self._answered: set[GangKey] = set()
         self._asks_again_in = inf
@@ -153,7 +156,7 @@ class _Cycle:
         room = self._holds.taken_from(room).grown_at(self._holds.freed)
         room = self._decide_promised(room, decisions)
         room = self._decide_others(room, decisions)
-        decisions += self._held_back(memory.told if memory else None)
+        decisions += self._held_back(memory, room)
         if self._preempting.is_to_ask_again():
             self._asks_again_in = min(self._asks_again_in, SOON)
         self._took_room |= self._holds.preemptions() != (memory.preemptions if memory else ())
@@ -173,6 +176,7 @@ class _Cycle:
             self._preempting.in_vain(),
             self._preempting.turns.done(),
             self._empty.answers,
+            self._never,
         )
         return tuple(decisions), found
 
@@ -468,25 +472,43 @@ class _Cycle:
 
     # ---- quota
 
-    def _held_back(self, told: Told | None) -> Iterator[Decision]:
+    def _held_back(self, memory: Memory | None, room: FreeCapacity) -> Iterator[Decision]:
         """Refuse the gangs that were not decided, those for which that is news."""
-        undecided, waiting = self._order.undecided(), self._queues.waiting
-        if told is None or told.waiting is not waiting:
-            told = Told.nothing(waiting)
-        news, self._told = told.news(undecided)
-        if self._told.is_behind:
+        waiting = self._queues.waiting
+        if memory and memory.told and memory.told.waiting is waiting:
+            self._told = memory.told
+        undecided = self._judged(self._order.undecided(), memory, room)
+        news, self._told = self._told.news(undecided)
+        if self._told.is_behind or self._never.is_behind:
             self._asks_again_in = min(self._asks_again_in, SOON)
-        columns, explained = waiting.columns, dict[Hashable, Refusal]()  # many ask for the same
-        for at in np.union1d(news, self._with_other_notes(undecided)).tolist():
-            row, position = int(columns.queue[at]), int(columns.position[at])
-            line = waiting.line(self._tree.names[row])
-            is_behind = undecided.why[at] == BEHIND
-            kind = row, b"" if is_behind else columns.demands[:, at].tobytes()
+        explained = dict[Hashable, Refusal | None]()  # many ask for the same
+        again = np.union1d(self._with_other_notes(undecided), self._never.fresh)
+        for at in np.union1d(news, again).tolist():
+            kind, key = self._kind(undecided, at), waiting.at(at).key
             if kind not in explained:
-                first = line.gangs[int(undecided.ends[row])] if is_behind else None
-                explained[kind] = self._refused_undecided(line, columns.demands[:, at], first)
-            key = line.gangs[position].key
-            yield Decision(key, with_note(explained[kind], self._preempting.note(key)))
+                explained[kind] = self._refused_undecided(undecided, at, room)
+            refusal = explained[kind]
+            if refusal is not None:  # else it is to be judged again on other nodes, and told then
+                yield Decision(key, with_note(refusal, self._preempting.note(key)))
+
+    def _kind(self, undecided: Undecided, at: int) -> Hashable:
+        """Return what the refusal of an undecided gang follows from."""
+        columns, why = self._queues.waiting.columns, int(undecided.why[at])
+        if why == NEVER:
+            return why, self._queues.waiting.at(at).minimum
+        asked = columns.demands[:, at].tobytes() if why == QUOTA else b""
+        return why, int(columns.queue[at]), asked
+
+    def _judged(self, undecided: Undecided, memory: Memory | None, room: FreeCapacity) -> Undecided:
+        """Find those that no nodes could hold; where nodes can be asked for, none is sought."""
+        before = memory.never_fitting if memory else None
+        if before is not None and before.waiting is self._queues.waiting:
+            self._never = before
+        queues = self._queues.waiting.columns.queue
+        waits = (undecided.why != DECIDED) & ~self._tree.gets_nodes[queues]
+        self._never = self._never.judge(waits, room.columns)
+        never_fit = waits & self._never.of_columns()
+        return replace(undecided, why=np.where(never_fit, NEVER, undecided.why))
 
     def _with_other_notes(self, undecided: Undecided) -> Positions:
         """Return the undecided gangs of which is to be said now why nothing is taken for them."""
@@ -494,10 +516,18 @@ class _Cycle:
         places = (self._order.place(gang) for gang in gangs if gang is not None)
         return np.array([at for at in places if undecided.why[at] != DECIDED], dtype=np.intp)
 
-    def _refused_undecided(self, line: Line, demand: Amounts, first: PendingGang | None) -> Refusal:
-        """Refuse for want of quota, or behind a blocked gang."""
-        queue = line.queue.name
-        return waits_behind(first.key, queue) if first else self._over_quota(queue, demand)
+    def _refused_undecided(
+        self, undecided: Undecided, at: int, room: FreeCapacity
+    ) -> Refusal | None:
+        """Refuse for want of nodes or of quota, or behind a blocked gang."""
+        waiting = self._queues.waiting
+        gang, why = waiting.at(at), undecided.why[at]
+        if why == NEVER:
+            return never(gang.minimum, room)
+        if why == BEHIND:
+            end = int(undecided.ends[waiting.columns.queue[at]])
+            return waits_behind(waiting.line(gang.queue).gangs[end].key, gang.queue)
+        return self._over_quota(gang.queue, waiting.columns.demands[:, at])
 
     def _surplus_over_quota(self, gang: PendingGang, units: Sequence[int]) -> Refusal:
         """Say which quota keeps the next unit of a surplus waiting."""

@@ -21,6 +21,7 @@ from kube.ray.gang_terms import (
     Misconfigured,
     fixed_queue,
     gang_terms,
+    priority_class_asked,
     queue_counted_in,
 )
 from kube.ray.ray_cluster import (
@@ -67,7 +68,8 @@ def understand(look: Look) -> Done:
     found.terminating = is_terminating(look.cluster)
     found.head_lost = _lost_for_good(look)
     found.never_made = found.head_lost or makes_invalid_pods(look.cluster)
-    asked = _class_asked(None if broken else terms, view.key.namespace, look.scene)
+    name = terms.priority_class if terms is not None and not broken else ""
+    asked = _class_asked(name, view.key.namespace, look.scene)
     found.priority = asked.priority(lowest) + _added(look)
     if view.reservation.placement is not None:
         view.reservation.placement = trimmed(look, view.reservation.placement)
@@ -183,9 +185,10 @@ def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
 
 def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
     terms = _terms_asked(look)
+    name = priority_class_asked(look.cluster)
+    problem = _class_asked(name, look.view.key.namespace, look.scene).problem(lowest)
     if isinstance(terms, Misconfigured):
-        return None, terms.message
-    problem = _class_asked(terms, look.view.key.namespace, look.scene).problem(lowest)
+        return None, "; ".join(filter(None, (terms.message, problem)))
     return (None, problem) if problem else (terms, "")
 
 
@@ -205,7 +208,6 @@ def _terms_on_record(view: GangView) -> GangTerms | None:
     return terms_recorded(gang) if gang is not None and gang.spec.pod_sets else None
 
 
-def _class_asked(terms: GangTerms | None, namespace: str, scene: Scene) -> Asked:
-    name = terms.priority_class if terms is not None else ""
+def _class_asked(name: str, namespace: str, scene: Scene) -> Asked:
     allowed = scene.allowed.within(namespace)
     return Asked(name, namespace, scene.cache.priority_classes, allowed)

@@ -36,6 +36,7 @@ def read_queue(found: GangQueue) -> Queue:
         reclaim=Reclaim(preemption.reclaim),
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_selector_scope=NodeSelectorScope(spec.node_selector_scope),
+        gets_nodes=spec.provisioning is not None,
     )
 
 

@@ -131,7 +131,7 @@ def gang_terms(
         return Misconfigured(problems)
     return GangTerms(
         queue=queue,
-        priority_class=_said(names.PRIORITY_CLASS, labels, annotations),
+        priority_class=priority_class_asked(cluster),
         pod_sets=_pod_sets(cluster, {each.group: int(each.number) for each in minimums}),
         expected_duration=None if duration is None else parse_duration(duration),
         topology=_topology(annotations),
@@ -145,6 +145,11 @@ def queue_asked(
 ) -> str | NotAllowed:
     """Return the queue that a RayCluster names, or that its namespace has."""
     return choose_queue(queue_named(cluster), namespace_labels, selections)
+
+
+def priority_class_asked(cluster: RayCluster) -> str:
+    """Return the priority class that a RayCluster names; empty where it names none."""
+    return _said(names.PRIORITY_CLASS, cluster.metadata.labels, cluster.metadata.annotations)
 
 
 def queue_counted_in(cluster: RayCluster, namespace_labels: Labels, selections: Selections) -> str:

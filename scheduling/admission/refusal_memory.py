@@ -9,6 +9,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
+from scheduling.admission.never_fitting import NeverFitting
 from scheduling.admission.pods import Surroundings
 from scheduling.diagnosis.never_fits import never
 from scheduling.filters.feasibility import is_feasible_somewhere
@@ -77,6 +78,7 @@ class Memory:
     gangs for which parts of others end, with the room that is held for them; `in_vain` those for
     which nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
     `when_empty` says what these nodes might hold if they were empty; None where no gang was asked.
+    `never_fitting` are the gangs that were not decided and that no nodes could hold.
     """
 
     room: FreeCapacity
@@ -92,6 +94,7 @@ class Memory:
     in_vain: InVain | None = None
     had_turn: frozenset[GangKey] = frozenset()
     when_empty: EmptyAnswers | None = None
+    never_fitting: NeverFitting | None = None
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

@@ -107,11 +107,21 @@ def no_fit(groups: Iterable[Group], room: FreeCapacity, unit: Sequence[Group] = 
     if any(not each.resource for each in numbers if each.fit < each.wanted):
         return _refusal(Reason.NO_FEASIBLE_NODE, said, wanted, room, numbers)
     at_once = wanted_pods(unit) if unit else wanted
-    causes = never_fits.never(tuple(per_shape(at_once).items()), room.columns)
-    if causes:
-        said = [never_said(cause, at_once, room) for cause in causes]
-        return Refusal(Reason.NEVER_FITS, bounded(said, ". "), numbers)
-    return _refusal(Reason.INSUFFICIENT_RESOURCES, said, wanted, room, numbers)
+    never = _never(at_once, room, numbers)
+    return never or _refusal(Reason.INSUFFICIENT_RESOURCES, said, wanted, room, numbers)
+
+
+def never(groups: Iterable[Group], room: FreeCapacity) -> Refusal | None:
+    """Explain that the nodes could not hold the groups even if empty; None where they might."""
+    return _never(wanted_pods(groups), room, ())
+
+
+def _never(
+    wanted: Sequence[Wanted], room: FreeCapacity, numbers: tuple[PodSetRefusal, ...]
+) -> Refusal | None:
+    causes = never_fits.never(tuple(per_shape(wanted).items()), room.columns)
+    said = [never_said(cause, wanted, room) for cause in causes]
+    return Refusal(Reason.NEVER_FITS, bounded(said, ". "), numbers) if said else None
 
 
 def no_way(

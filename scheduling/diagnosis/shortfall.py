@@ -13,6 +13,7 @@ from scheduling.diagnosis.unmatched_labels import in_words, unmatched
 from scheduling.diagnosis.wording import amount_down, amount_up, number_of_nodes, written
 from scheduling.filters.feasibility import rejections
 from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.filters.volumes.node_volume_limits import is_attach
 from scheduling.model.gang import SUBMITTER, Group
 from scheduling.model.host_ports import is_port
 from scheduling.model.plugins import Predicate
@@ -184,7 +185,7 @@ def _stops(part: Part, numbers: PodSetRefusal, attempt: Attempt) -> str:
     needs = "it needs" if part.wanted == 1 else "each needs"
     aside = f" (left out: {barred})" if barred else ""
     each = f"{amount_up(numbers.resource, numbers.each)} on one node{_in_all(numbers, attempt)}"
-    return f"{needs} {each}; {_free(numbers)}{aside}"
+    return f"{needs} {each}; {_free(numbers, attempt.before.columns)}{aside}"
 
 
 def _in_all(numbers: PodSetRefusal, attempt: Attempt) -> str:
@@ -196,17 +197,24 @@ def _in_all(numbers: PodSetRefusal, attempt: Attempt) -> str:
     return f", {who} {written(numbers.resource, numbers.needed, up=1)} in all"
 
 
-def _free(numbers: PodSetRefusal) -> str:
+def _free(numbers: PodSetRefusal, nodes: NodeSnapshot) -> str:
     resource = numbers.resource
     if is_port(resource):
-        nodes = "1 more node has" if numbers.free == 1 else f"{numbers.free} more nodes have"
-        return f"{nodes} it free"
+        having = "1 more node has" if numbers.free == 1 else f"{numbers.free} more nodes have"
+        return f"{having} it free"
+    if not is_attach(resource) and not _is_offered(resource, nodes):
+        return "no node offers any"
     said = f"{_are(resource, numbers.free)} free"
     if numbers.free != numbers.left:
         said += f", and those that fit leave {amount_down(resource, numbers.left)}"
     if numbers.largest:
         said += f", at most {amount_down(resource, numbers.largest)} on one node"
     return said
+
+
+def _is_offered(resource: str, nodes: NodeSnapshot) -> bool:
+    row = nodes.row.get(resource)
+    return row is not None and bool(nodes.allocatable[row].any())
 
 
 def _are(resource: str, amount: int) -> str:

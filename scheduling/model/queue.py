@@ -62,6 +62,7 @@ class Queue:
     any more that was passed `most_passes` times or waited `longest_wait` seconds. `within_queue`
     and `reclaim` say which running gangs its waiting ones may stop. `node_selector` are the labels,
     sorted, of the nodes that its gangs may use, `node_selector_scope` says for which pods.
+    `gets_nodes` says that an autoscaler is asked for nodes for its gangs.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Queue:
     reclaim: Reclaim = Reclaim.NEVER
     node_selector: tuple[tuple[str, str], ...] = ()
     node_selector_scope: NodeSelectorScope = NodeSelectorScope.DEVICES
+    gets_nodes: bool = False
 
     @property
     def preempts(self) -> bool:

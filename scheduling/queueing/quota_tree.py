@@ -64,6 +64,7 @@ class QuotaTree:
         self.has_limits: Mask = np.asarray(self.limited.any(axis=1))
         strict = [each.when_blocked is WhenBlocked.STRICT for each in self.queues]
         self.is_strict: Mask = np.array(strict, dtype=np.bool_)
+        self.gets_nodes: Mask = np.array([each.gets_nodes for each in self.queues], dtype=np.bool_)
         self.most = self.available(np.zeros_like(self.subtree))
 
     def path(self, at: int) -> tuple[int, ...]:

@@ -15,8 +15,9 @@ from scheduling.queueing.waiting import WaitingGangs
 
 Kinds = NDArray[np.int8]
 
-DECIDED, QUOTA, BEHIND = range(3)
-"""Why a cycle did not decide a gang: it did, its queue may not take it, another one is blocked."""
+DECIDED, QUOTA, BEHIND, NEVER = range(4)
+"""Why a cycle did not decide a gang: it did, its queue may not take it, another one is blocked, or
+no nodes could hold it even if they were empty."""
 
 RENEWED = 2000
 """Gangs that a cycle tells of moved numbers; some 5 us each."""
@@ -64,7 +65,7 @@ class Told:
     def news(self, now: Undecided) -> tuple[Positions, "Told"]:
         """Return the gangs to be told, by their place in the columns, and what is told then."""
         columns = self.waiting.columns
-        serials, why, versions = (_long(each, columns.rows) for each in self._by_row())
+        serials, why, versions = (lengthened(each, columns.rows) for each in self._by_row())
         of_queue = self._versions(now)
         rows, current = columns.rows, of_queue[columns.queue]
         waits = now.why != DECIDED
@@ -94,7 +95,7 @@ class Told:
         return found
 
 
-def _long(by_row: Positions, rows: Positions) -> Positions:
+def lengthened(by_row: Positions, rows: Positions) -> Positions:
     """Return a copy that has a place for every row."""
     lacks = int(rows.max(initial=-1)) + 1 - len(by_row)
     return np.concatenate([by_row, np.zeros(max(0, lacks), np.intp)])

@@ -196,6 +196,12 @@ class WaitingGangs:
         """Say whether any gang that waits mounts claims."""
         return bool(self._mounting)
 
+    def at(self, place: int) -> PendingGang:
+        """Return a gang by its place in the columns."""
+        columns = self.columns
+        line = self._lines[int(columns.queue[place])]
+        return line.gangs[int(columns.position[place])]
+
     def line(self, queue: str) -> Line:
         """Return the line of a queue, which may be empty."""
         return self._lines[self.tree.index[queue]]

@@ -271,6 +271,12 @@ def test_a_volume_is_judged_by_its_claim() -> None:
     assert 'claim "data"' in found["message"] or "data" in found["message"]
 
 
+def test_what_no_node_could_hold_is_told_before_what_the_quota_lacks() -> None:
+    world = World(node("a", cpu=4), queue("q", quota={"cpu": 1}))
+    found = answer(world, ray_cluster("train", group("w", 1, cpu=16), labels={names.QUEUE: "q"}))
+    assert (found["fits"], found["reason"]) == ("No", "NeverFits")
+
+
 # ---- rights
 
 

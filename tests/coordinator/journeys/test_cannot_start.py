@@ -522,3 +522,14 @@ def test_a_host_port_is_kept_for_a_pod_that_is_on_its_way_and_costs_no_other_gan
         world.settle(seconds=1)
     assert [name.split("-")[0] for name, _ in world.leader.releases()] == ["first", "third"]
     assert "it needs host port 80/TCP on one node" in world.status("second")["message"]
+
+
+def test_a_wrong_priority_class_is_told_with_the_wrong_annotations() -> None:
+    world = World(node("n1"))
+    wrong = {names.EXPECTED_DURATION: "soon", names.PRIORITY_CLASS: "nobody"}
+    world.create(ray_cluster("a", annotations=wrong))
+    world.settle(seconds=10)
+    status = world.status("a")
+    assert status["reason"] == "Misconfigured"
+    assert "soon" in status["message"]
+    assert "there is no PriorityClass of that name" in status["message"]

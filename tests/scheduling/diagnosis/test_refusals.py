@@ -250,6 +250,12 @@ def test_what_a_class_of_devices_may_give_is_not_refused_for_good() -> None:
     assert refusal(with_claims(columns(bare), GPU), workers).reason is Reason.UNSUPPORTED
 
 
+def test_a_resource_that_no_node_offers_is_not_told_as_zero_that_are_free() -> None:
+    world = with_claims(columns(node("a", cpu=8)), GPU)
+    said = refusal(world, group("w", 1, shape(gpu=1))).message
+    assert said.endswith("it needs 1 nvidia.com/gpu on one node; no node offers any")
+
+
 def test_a_gang_that_device_plugins_serve_is_admitted_whatever_classes_there_are() -> None:
     workers = group("workers", 1, shape(cpu=1, gpu=4))
     world = with_claims(columns(node("plugin", gpu=4), node("bare")), GPU)
