@@ -149,7 +149,7 @@ class _Gang:
     def _gang(self, status: dict[str, Any]) -> gang_objects.Gang:
         terms = gang_terms(self._cluster, {})
         assert isinstance(terms, GangTerms)
-        body = body_of(self._cluster, spec_of("cluster", 0, terms))
+        body = body_of(self._cluster, spec_of("cluster", terms.queue, 0, terms))
         body["metadata"] |= {"uid": "gang", "resourceVersion": self._next()}
         return msgspec.convert({**body, "status": status}, gang_objects.Gang)
 
