@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from appwrapper.completion import Completion
+from appwrapper.requeuing import dispatched_until, has_too_few, is_last, requeue_at
+from appwrapper.spec.retries import is_final, may_retry
 from kube.codec.fields import moment_of
-from kube.wrapped.completion import Completion
-from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
-from kube.wrapped.retries import is_final, may_retry
 from scheduling.model.verdict import Reason as GangReason
 from wrapper.contents import Contents, Reference, ends_noted
 from wrapper.messages import GangSignal, Moment, WrappedPod, Wrapper

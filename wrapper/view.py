@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from appwrapper.completion import Completion
+from appwrapper.status.told import Totals
 from kube.objects.app_wrapper import AppWrapperStatus, PendingPod
-from kube.wrapped.completion import Completion
-from kube.wrapped.told import Totals
 from wrapper.contents import Reference
 from wrapper.messages import NO_TOTALS, Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
 

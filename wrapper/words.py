@@ -1,17 +1,17 @@
-"""Says how far an AppWrapper is in the terms of `kube.wrapped.told`, which words it."""
+"""Says how far an AppWrapper is in the terms of `appwrapper.status.told`, which words it."""
 
 from collections.abc import Mapping
 
 import msgspec
 
+from appwrapper.completion import Completion
+from appwrapper.spec.items import Generation
+from appwrapper.status import told
+from appwrapper.status.conditions import with_notices
+from appwrapper.status.states import status_of
+from appwrapper.status.told import PodCounts, Told
 from kube.codec.fields import moment_of
 from kube.objects.app_wrapper import AppWrapperStatus
-from kube.wrapped import told
-from kube.wrapped.completion import Completion
-from kube.wrapped.conditions import with_notices
-from kube.wrapped.items import Generation
-from kube.wrapped.states import status_of
-from kube.wrapped.told import PodCounts, Told
 from scheduling.model.verdict import Reason as GangReason
 from wrapper.lifecycle import Look, Phase, Reason, may_start
 

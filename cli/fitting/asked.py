@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from appwrapper.spec.items import Item
 from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of
 from cli.imports.outcome import Fault, Source
 from kube.objects import names
@@ -17,7 +18,6 @@ from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayJob, RayJobStatus, StandIn
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
 from kube.ray.ray_owner import essential_job
-from kube.wrapped.items import Item
 
 T = TypeVar("T")
 
