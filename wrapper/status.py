@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from appwrapper.completion import Completion
+from appwrapper.phases import Phase
 from appwrapper.requeuing import grown_seconds
 from kube.objects.app_wrapper import AppWrapperCondition, AppWrapperStatus, ComponentStatus
 from wrapper.contents import COMPLETED, Reference
@@ -18,7 +19,6 @@ from wrapper.lifecycle import (
     TOLD_AFTER,
     Become,
     Look,
-    Phase,
     Reason,
     Record,
     Remember,

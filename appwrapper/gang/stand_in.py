@@ -18,6 +18,7 @@ from appwrapper.gang.sizes import (
     of_sizes_alone,
     size_notice,
 )
+from appwrapper.phases import ACTIVE
 from appwrapper.spec.faults import message_of
 from appwrapper.spec.items import Item, Wrapped, WrappedPodSet
 from appwrapper.spec.paths import Json, Path, at
@@ -39,15 +40,12 @@ from kube.ray.pod_templates import (
 )
 from kube.ray.wrapped_by import gang_name, group_of
 
-RESUMED = ("Resuming", "Running")
-"""Phases in which the objects of an AppWrapper exist, or are being created."""
-
 NOTICES_KEPT = 10
 
 
 def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
     """Return the RayCluster that stands for an AppWrapper; what is wrong in it is `refused`."""
-    suspend = wrapper.status.phase not in RESUMED
+    suspend = wrapper.status.phase not in ACTIVE
     meta = metadata_of(wrapper)
     notices = list(wrapped.notices)
     groups: list[WorkerGroup] = []

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from appwrapper.gang.stand_in import RESUMED, metadata_of, stand_in
+from appwrapper.gang.stand_in import metadata_of, stand_in
+from appwrapper.phases import ACTIVE, Phase
 from appwrapper.remembered import Remembered
 from appwrapper.spec.items import Wrapped, read
 from kube.objects import names
@@ -25,9 +26,6 @@ NOT_REVIEWED = (
     f"metadata.annotations[{names.CREATED_BY}]: absent, so that its user's rights are not known; "
     "create the AppWrapper anew"
 )
-
-RUNNING = "Running"
-"""The phase of an AppWrapper of which all objects are created."""
 
 OURS = (None, "", names.MANAGED_BY)
 """Values of managedBy with which an AppWrapper is Muster's to take care of."""
@@ -60,7 +58,7 @@ def _of_use(meta: ObjectMeta) -> tuple[Labels, Labels]:
 
 
 def _stage(phase: str) -> tuple[bool, bool]:
-    return phase in RESUMED, phase == RUNNING
+    return phase in ACTIVE, phase == Phase.RUNNING
 
 
 def _of_spec(wrapper: AppWrapper) -> StandIn:
@@ -162,7 +160,7 @@ def _with_known_pods(spec: RayClusterSpec, wrapped: Wrapped, phase: str) -> RayC
     Until their objects are created room is kept for them as for others.
     """
     unseen = {set_.name for item in wrapped.items for set_ in item.pod_sets if set_.path is None}
-    if not unseen or phase != RUNNING:
+    if not unseen or phase != Phase.RUNNING:
         return spec
     groups = (
         replace(each, replicas=0, min_replicas=0) if each.group_name in unseen else each

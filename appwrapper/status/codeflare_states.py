@@ -1,7 +1,8 @@
 """Words the conditions of an AppWrapper as CodeFlare's controller does."""
 
+from appwrapper.phases import Phase
 from appwrapper.status.conditions import Conditions, cleared, with_condition
-from appwrapper.status.told import Phase, PodCounts, Step, Told
+from appwrapper.status.told import PodCounts, Step, Told
 from kube.objects.app_wrapper import AppWrapperCondition
 
 _QUOTA, _DEPLOYED, _READY = "QuotaReserved", "ResourcesDeployed", "PodsReady"

@@ -3,20 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from appwrapper.phases import Phase
 from kube.objects.app_wrapper import AppWrapperStatus, PendingPod
-
-
-class Phase(StrEnum):
-    """Phases of CodeFlare's AppWrapper; they are written for MCAD's generation too."""
-
-    SUSPENDED = "Suspended"
-    RESUMING = "Resuming"
-    RUNNING = "Running"
-    RESETTING = "Resetting"
-    SUSPENDING = "Suspending"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
-    TERMINATING = "Terminating"
 
 
 class Step(StrEnum):

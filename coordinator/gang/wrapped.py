@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from appwrapper import phases
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start import Phase
 from kube.codec.fields import created_at
@@ -16,15 +17,6 @@ from kube.codec.observed_pod import ObservedPod
 from kube.objects.ray import RayCluster, StandIn
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from scheduling.model.verdict import Reason
-
-QUEUED = ("", "Waiting", "Suspended")
-"""Phases of an AppWrapper of which no object and no pod is left."""
-
-ACTIVE = ("Resuming", "Running")
-"""Phases in which its objects exist, or are being created."""
-
-LEAVING = ("Suspending", "Resetting")
-"""Phases in which its objects are being deleted."""
 
 MINUTE = 60.0
 
@@ -36,7 +28,7 @@ def is_over(cluster: RayCluster) -> bool:
     """Say whether an AppWrapper asks for nothing any more: it succeeded, or failed for good."""
     if not isinstance(cluster, StandIn):
         return False
-    return cluster.phase not in (*QUEUED, *ACTIVE, *LEAVING)
+    return cluster.phase not in phases.QUEUED | phases.ACTIVE | phases.LEAVING
 
 
 def phase_of(wrapped: StandIn, before: Phase) -> Phase:
@@ -46,9 +38,9 @@ def phase_of(wrapped: StandIn, before: Phase) -> Phase:
     """
     if is_over(wrapped):
         return Phase.NONE
-    if wrapped.phase in QUEUED:
+    if wrapped.phase in phases.QUEUED:
         return Phase.WAITING
-    leaves = wrapped.phase in LEAVING or before is Phase.SUSPENDING
+    leaves = wrapped.phase in phases.LEAVING or before is Phase.SUSPENDING
     return Phase.SUSPENDING if leaves else Phase.RESUMED
 
 
@@ -62,7 +54,7 @@ def came_back(wrapped: StandIn, before: Phase, now: Phase) -> str:
 
 def is_being_created(cluster: RayCluster) -> bool:
     """Say whether objects of an AppWrapper are still to be created."""
-    return isinstance(cluster, StandIn) and cluster.phase == "Resuming"
+    return isinstance(cluster, StandIn) and cluster.phase == phases.Phase.RESUMING
 
 
 def trouble(wrapped: StandIn) -> str:

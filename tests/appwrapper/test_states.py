@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from appwrapper.phases import Phase
 from appwrapper.spec.items import Generation
 from appwrapper.status.conditions import micro_stamp, stamp
 from appwrapper.status.states import status_of
-from appwrapper.status.told import Phase, PodCounts, Step, Told, Totals
+from appwrapper.status.told import PodCounts, Step, Told, Totals
 from kube.objects.app_wrapper import AppWrapperStatus, PendingPod
 
 NOTHING = AppWrapperStatus()

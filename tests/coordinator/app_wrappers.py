@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from appwrapper.creation import created_object
+from appwrapper.phases import ACTIVE, LEAVING, QUEUED
 from appwrapper.spec.items import read
-from coordinator.gang.wrapped import ACTIVE, LEAVING, QUEUED
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name, group_of
