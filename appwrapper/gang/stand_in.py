@@ -29,7 +29,7 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import Labels, LabelSelector, ObjectMeta, OwnerReference
 from kube.objects.core import VolumeSource
 from kube.objects.pod_templates import PodTemplate, TemplateMeta, TemplateSpec
-from kube.objects.ray import RayCluster, RayClusterSpec, StandIn, WorkerGroup
+from kube.objects.ray import RayCluster, RayClusterSpec, WorkerGroup
 from kube.ray.held_start import HELD
 from kube.ray.pod_templates import (
     UnreadableTemplate,
@@ -41,6 +41,36 @@ from kube.ray.pod_templates import (
 from kube.ray.wrapped_by import gang_name, group_of
 
 NOTICES_KEPT = 10
+
+
+class StandIn(RayCluster, frozen=True):
+    """An AppWrapper in the form of a RayCluster without a head: a worker group is a pod set of it.
+
+    No JSON is read as one, so none can pretend to be one. The template of a group is the pod as its
+    controller creates it, and `min_replicas` how many replicas must start at once. `refused` says
+    why nothing of it can be created, `unforeseeable` why its pods are known only once they exist,
+    and `notices` what its user should know besides; they are not kept.
+
+    `phase` and `said` are phase and message of its status, `edited` is the generation of the
+    AppWrapper itself: that of the stand-in counts changes of its phase too. `completions` says of
+    pod sets how many pods are made in all, where one that succeeds is not replaced. `bare` are
+    those that are wrapped as Pods: none of them is created again. `objects` counts what is wrapped
+    and is no Pod, by the names that quotas use.
+    """
+
+    refused: str = ""
+    unforeseeable: str = ""
+    notices: tuple[str, ...] = ()
+    api_version: str = ""
+    phase: str = ""
+    said: str = ""
+    stopped_by_user: bool = False
+    edited: int = 0
+    priority: int = 0
+    priority_slope: float = 0.0
+    completions: dict[str, int] = msgspec.field(default_factory=dict)
+    bare: frozenset[str] = frozenset()
+    objects: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:

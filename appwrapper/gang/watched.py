@@ -6,14 +6,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from appwrapper.gang.stand_in import metadata_of, stand_in
+from appwrapper.gang.stand_in import StandIn, metadata_of, stand_in
 from appwrapper.phases import ACTIVE, Phase
 from appwrapper.remembered import Remembered
 from appwrapper.spec.items import Wrapped, read
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import Labels, ObjectMeta
-from kube.objects.ray import RayCluster, RayClusterSpec, StandIn
+from kube.objects.ray import RayCluster, RayClusterSpec
 from kube.ray.held_start import HELD
 from kube.ray.known_keys import WRITTEN
 from kube.ray.ray_cluster import essential
@@ -66,7 +66,6 @@ def _of_spec(wrapper: AppWrapper) -> StandIn:
     wrapped = read(wrapper)
     found, asked = stand_in(wrapper, wrapped), wrapped.spec
     reduced = essential(found)
-    assert isinstance(reduced, StandIn)
     others = None if asked.managed_by in OURS else asked.managed_by
     spec = replace(reduced.spec, managed_by=others)
     return replace(

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, assert_never
 
 import structlog
 
+from appwrapper.gang.stand_in import StandIn
 from appwrapper.gang.watched import AppWrapperReading, as_gang
 from coordinator import metrics
 from coordinator.gang.nominations import Guard
@@ -78,7 +79,7 @@ from kube.objects.names import (
 )
 from kube.objects.provisioning import ProvisioningRequest
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
+from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, unwrapped, wrapped_by

@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
-from appwrapper.gang.stand_in import stand_in
+from appwrapper.gang.pod_sets import foreseen_pods
+from appwrapper.gang.stand_in import StandIn, stand_in
 from appwrapper.spec.items import Item, Wrapped, read
 from kube.foreseen.admission import Admission
-from kube.foreseen.gang import Foreseen, foreseen_gang
+from kube.foreseen.gang import Foreseen
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.names import CODEFLARE_V1BETA1, CODEFLARE_V1BETA2
-from kube.objects.ray import StandIn
 
 Json = dict[str, Any]
 
@@ -123,7 +123,7 @@ def gang(found: AppWrapper) -> StandIn:
 
 
 def foreseen(found: AppWrapper) -> Foreseen:
-    outlook = foreseen_gang(gang(found), Admission())
+    outlook = foreseen_pods(gang(found), Admission())
     assert isinstance(outlook, Foreseen), outlook
     return outlook
 

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from appwrapper.completion import completion
 from appwrapper.creation import created_object
+from appwrapper.gang.pod_sets import foreseen_pods
 from appwrapper.gang.stand_in import stand_in
 from appwrapper.spec.faults import MOST_PARTS, MOST_PODS
 from appwrapper.spec.items import read
 from appwrapper.spec.paths import at, parse, written
 from kube.foreseen.admission import Admission
-from kube.foreseen.gang import Foreseen, NeverAdmitted, Unforeseeable, foreseen_gang
+from kube.foreseen.gang import Foreseen, NeverAdmitted, Unforeseeable
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta
 from kube.objects.pod_templates import PodTemplate
@@ -124,7 +125,7 @@ def survives(found: AppWrapper) -> None:
         assert "is not valid; allowed: " in fault.message
         assert len(fault.message) < 2000
     gang = stand_in(found, wrapped)
-    outlook = foreseen_gang(gang, Admission())
+    outlook = foreseen_pods(gang, Admission())
     assert isinstance(outlook, Foreseen | NeverAdmitted | Unforeseeable)
     if wrapped.faults:
         assert isinstance(outlook, NeverAdmitted)

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from appwrapper.gang.pod_sets import foreseen_pods
+from appwrapper.gang.source import WrapperSource
 from appwrapper.spec import faults
 from kube.codec.observed_pod import observe
 from kube.foreseen.admission import Admission
@@ -13,7 +15,6 @@ from kube.foreseen.gang import (
     MOST_PODS,
     NeverAdmitted,
     Unforeseeable,
-    foreseen_gang,
     is_foreseen,
     observed_pods,
 )
@@ -21,9 +22,10 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.core import Pod
-from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms
+from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms
 from kube.ray.held_start import is_held
 from kube.ray.ray_cluster import essential, opt_in
+from scheduling.queueing.membership import NO_SELECTIONS
 from tests.appwrapper.samples import (
     Json,
     codeflare,
@@ -118,7 +120,8 @@ def test_it_is_a_held_gang_unless_it_says_otherwise() -> None:
 
 def running(found: AppWrapper) -> GangTerms | Misconfigured:
     resumed = msgspec.structs.replace(found.status, phase="Running")
-    return gang_terms(gang(msgspec.structs.replace(found, status=resumed)), {})
+    wrapped = gang(msgspec.structs.replace(found, status=resumed))
+    return WrapperSource(wrapped).terms({}, NO_SELECTIONS)
 
 
 def test_its_terms_have_no_head_and_the_least_available_pods() -> None:
@@ -143,7 +146,7 @@ def test_a_gang_without_pods_is_foreseen_as_none() -> None:
 
 
 def outlook(found: AppWrapper, **admission: Any) -> object:
-    return foreseen_gang(gang(found), Admission(**admission))
+    return foreseen_pods(gang(found), Admission(**admission))
 
 
 def test_faults_keep_all_of_it_from_being_created() -> None:

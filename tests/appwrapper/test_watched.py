@@ -4,14 +4,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from appwrapper.gang.source import WrapperSource
+from appwrapper.gang.stand_in import StandIn
 from appwrapper.gang.watched import AppWrapperReading, as_gang
 from kube.api.store import Store
 from kube.api.watch_events import Deleted
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
-from kube.objects.ray import StandIn
-from kube.ray.gang_terms import HEAD, pod_sets_wanted
-from kube.ray.ray_cluster import resumed, says_the_same
+from kube.ray.gang_terms import HEAD
 from tests.coordinator.app_wrappers import app_wrapper, config_map, job
 from tests.coordinator.builders import Json
 
@@ -23,9 +23,12 @@ def seen(wrapper: Json, **status: object) -> AppWrapper:
 
 def test_a_change_of_its_phase_or_message_is_news() -> None:
     one = AppWrapperReading()(seen(app_wrapper("a", job("work", 2)), phase="Running"))
-    assert says_the_same(one, replace(one))
-    assert not says_the_same(one, replace(one, phase="Succeeded"))
-    assert not says_the_same(one, replace(one, said="why"))
+    said = [
+        WrapperSource(each).content
+        for each in (one, replace(one), replace(one, phase="Succeeded"), replace(one, said="why"))
+    ]
+    assert said[0] == said[1]
+    assert said[0] not in said[2:]
 
 
 def test_a_watch_finds_it_again_by_its_own_name() -> None:
@@ -55,7 +58,7 @@ def test_it_is_a_gang_without_a_head_whatever_it_says() -> None:
     assert stand_in.metadata.name == "appwrapper.a"
     assert stand_in.metadata.labels[names.OPT_IN] == "true"
     assert stand_in.metadata.annotations[names.CREATE_PODS] == names.CREATE_WHEN_ADMITTED
-    sets = {each.name: each.count for each in pod_sets_wanted(resumed(stand_in))}
+    sets = {each.name: each.count for each in WrapperSource(stand_in).resumed().pod_sets_wanted}
     assert list(sets.values()) == [2]
     assert HEAD not in sets
 
