@@ -14,6 +14,7 @@ COPY scheduling scheduling
 COPY runtime runtime
 COPY kube kube
 COPY reservation reservation
+COPY appwrapper appwrapper
 COPY webhook webhook
 COPY coordinator coordinator
 COPY extender extender

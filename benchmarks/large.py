@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.measure import Outcome, Row
+from coordinator.gang.source import source_of
 from coordinator.messages.actions import Action, LogDecision, ReleasePod, WriteGangStatus
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
@@ -149,7 +150,7 @@ class _Gang:
     def _gang(self, status: dict[str, Any]) -> gang_objects.Gang:
         terms = gang_terms(self._cluster, {})
         assert isinstance(terms, GangTerms)
-        body = body_of(self._cluster, spec_of("cluster", terms.queue, 0, terms))
+        body = body_of(source_of(self._cluster), spec_of("cluster", terms.queue, 0, terms))
         body["metadata"] |= {"uid": "gang", "resourceVersion": self._next()}
         return msgspec.convert({**body, "status": status}, gang_objects.Gang)
 

@@ -46,7 +46,7 @@ from coordinator.state.known import Known
 from coordinator.state.preempting import settle_trials
 from coordinator.state.resuming import resume_jobs
 from kube.codec.observed_pod import STRAYS, ObservedPod
-from kube.objects.ray import RayCluster
+from kube.gang.source import GangSource
 from kube.ray.gang_terms import queue_counted_in
 from reservation.release_order import is_ordered
 from scheduling.model.gang import GangKey
@@ -162,8 +162,8 @@ class CoordinatorState(Known):
 
     def _age(self, key: GangKey) -> tuple[float, str]:
         """Order gangs as they came: at the beginning of a term the first of them are released."""
-        cluster = self.cache.clusters.get(key)
-        return (self.cache.owners.arrived_at(cluster) if cluster is not None else 0.0), str(key)
+        source = self.cache.sources.get(key)
+        return (self.cache.owners.arrived_at(source) if source is not None else 0.0), str(key)
 
     def _call_next(self, moment: Moment) -> bool:
         """Have the gangs looked at that may be released, or written, now: it is their turn.
@@ -197,7 +197,7 @@ class CoordinatorState(Known):
         others. What a reservation loses here a bound pod has taken, so that no cycle is wanted.
         """
         for key in keys:
-            view = self._view(key, self.cache.clusters.get(key), scene)
+            view = self._view(key, self.cache.sources.get(key), scene)
             self.agenda.cycle_wanted |= self.outlasting.look(key, scene.moment.now)
             if view is not None:
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
@@ -292,20 +292,20 @@ class CoordinatorState(Known):
         Of one that is gone nothing but its pods is left: they count in a queue of their namespace,
         the first by name where there are several.
         """
-        cluster, selections = self.cache.clusters.get(key), self.queues.selections
+        source, selections = self.cache.sources.get(key), self.queues.selections
         labels = self.cache.namespace_labels(key.namespace)
-        if cluster is None or cluster.metadata.uid != uid:
+        if source is None or source.metadata.uid != uid:
             return next(iter(selections.open_to(labels)), DEFAULT_QUEUE)
-        return queue_counted_in(cluster, labels, selections)
+        return queue_counted_in(source.metadata, labels, selections)
 
     def _advance_gang(self, key: GangKey, scene: Scene) -> list[Action]:
         self.agenda.late.discard(key)
-        cluster = self.cache.clusters.get(key)
-        view = self._view(key, cluster, scene)
-        if view is None or cluster is None:
+        source = self.cache.sources.get(key)
+        view = self._view(key, source, scene)
+        if view is None or source is None:
             return self._orphan(key, scene)
         view.unknown_keys = self.unknown_keys.of(key)
-        asked, look = question_of(view), Look(view, cluster, scene)
+        asked, look = question_of(view), Look(view, source, scene)
         advance(look)
         view.looked_at = True
         self._follow_up(look)
@@ -354,7 +354,7 @@ class CoordinatorState(Known):
     def _orphan(self, key: GangKey, scene: Scene) -> list[Action]:
         """See to a Gang whose RayCluster is gone."""
         gang, orphans = self.cache.gangs.get(key), self.term.orphans
-        if gang is None or key in self.cache.clusters:
+        if gang is None or key in self.cache.sources:
             orphans.forget(key)
             return []
         if not scene.sighted:
@@ -363,14 +363,14 @@ class CoordinatorState(Known):
         self.agenda.wake(key, orphans.next_look(key))
         return actions
 
-    def _view(self, key: GangKey, cluster: RayCluster | None, scene: Scene) -> GangView | None:
+    def _view(self, key: GangKey, source: GangSource | None, scene: Scene) -> GangView | None:
         """The view of this very RayCluster, made where there is something to be seen to."""
         view = self.views.get(key)
-        if view is not None and (cluster is None or view.cluster_uid != cluster.metadata.uid):
+        if view is not None and (source is None or view.cluster_uid != source.metadata.uid):
             self._drop(view, scene)
             view = None
-        if view is None and cluster is not None and concerns_us(self.cache, key, cluster):
-            view = self.views[key] = open_view(key, cluster, scene)
+        if view is None and source is not None and concerns_us(self.cache, key, source):
+            view = self.views[key] = open_view(key, source, scene)
             self.outlasting.drop(key, view.cluster_uid)
             counted = self.quota.queue_of(key, view.cluster_uid)
             view.reservation.queue = view.reservation.queue or counted or ""

@@ -173,7 +173,7 @@ def _is_asked_for(cluster: RayCluster, labels: Labels, queues: Queues) -> bool:
     meta = cluster.metadata
     if opt_in(meta.labels, meta.annotations, labels).answer is not Answer.YES:
         return False
-    queue = queue_asked(cluster, labels, queues.selections)
+    queue = queue_asked(cluster.metadata, labels, queues.selections)
     holds = not isinstance(queue, NotAllowed) and queue in queues.holding
     return asks_to_be_held(meta.annotations, queue_holds=holds)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from appwrapper.spec.faults import message_of
+from appwrapper.spec.items import read
 from kube.api.kinds import Kind
 from kube.objects.app_wrapper import AppWrapper
-from kube.wrapped.faults import message_of
-from kube.wrapped.items import read
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,13 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from appwrapper.phases import ACTIVE, LEAVING
 from kube.codec.pod_patches import JsonPatch
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.user import LONGEST, User, write_user
 from webhook.review import ALLOW, NAME, Allow, BadReview, Deny, Request, read_request, unexpected
 from webhook.wrapped_objects import Faulty, WrappedObject, wrapped_objects
-
-ACTIVE: Final = frozenset(("Resuming", "Running", "Suspending", "Resetting"))
-"""Phases in which wrapped objects exist, or may."""
 
 _GROUPS: Final = frozenset(each.partition("/")[0] for each in names.APP_WRAPPER_API_VERSIONS)
 _ANNOTATIONS: Final = "/metadata/annotations"
@@ -204,7 +202,7 @@ def _updated(review: WrapReview, new: Seen, old: Seen, taken: Collection[str]) -
     if review.same_items:
         return _other_fields(new, old)
     phase = old.wrapper.status.phase
-    if phase in ACTIVE:
+    if phase in ACTIVE | LEAVING:
         allowed = (
             "no change while the wrapped objects exist; suspend the AppWrapper, or create another"
         )

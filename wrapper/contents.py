@@ -5,9 +5,9 @@ Templates are not kept: they are read again when an item is created. Thousands m
 
 from dataclasses import dataclass
 
+from appwrapper.completion import Completion
+from appwrapper.spec.retries import Patience
 from kube.objects.app_wrapper import AppWrapperStatus, SchedulingSpec
-from kube.wrapped.completion import Completion
-from kube.wrapped.retries import Patience
 
 
 @dataclass(frozen=True, slots=True, order=True)

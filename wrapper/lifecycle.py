@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from appwrapper.completion import Completion
+from appwrapper.phases import Phase
+from appwrapper.requeuing import dispatched_until, has_too_few, is_last, requeue_at
+from appwrapper.spec.retries import is_final, may_retry
 from kube.codec.fields import moment_of
-from kube.wrapped.completion import Completion
-from kube.wrapped.requeuing import dispatched_until, has_too_few, is_last, requeue_at
-from kube.wrapped.retries import is_final, may_retry
 from scheduling.model.verdict import Reason as GangReason
 from wrapper.contents import Contents, Reference, ends_noted
 from wrapper.messages import GangSignal, Moment, WrappedPod, Wrapper
@@ -38,19 +39,6 @@ LEFT = "; left to be deleted: "
 
 MCAD_PAUSE = 20.0
 """Seconds until one of MCAD's generation is queued again: its BACKOFFTIME."""
-
-
-class Phase(StrEnum):
-    """Phases of AppWrapper; the first is that of one that was never seen."""
-
-    NEW = ""
-    SUSPENDED = "Suspended"
-    RESUMING = "Resuming"
-    RUNNING = "Running"
-    SUSPENDING = "Suspending"
-    RESETTING = "Resetting"
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
 
 
 class Reason(StrEnum):

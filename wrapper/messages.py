@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from appwrapper.completion import Completion
+from appwrapper.status.told import Totals
 from kube.objects.app_wrapper import AppWrapperStatus, PodCondition
 from kube.objects.base import ObjectMeta
-from kube.wrapped.completion import Completion
-from kube.wrapped.told import Totals
 from wrapper.contents import Contents, Reference
 
 NO_TOTALS = Totals()

@@ -4,6 +4,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from appwrapper.gang.stand_in import notices
+from appwrapper.remembered import Remembered
+from appwrapper.spec.faults import message_of
+from appwrapper.spec.items import Generation, Wrapped, read
+from appwrapper.spec.retries import PREFIX as RETRIES
+from appwrapper.spec.retries import patience
+from appwrapper.status.told import Totals
 from kube.codec.fields import ByResource, InvalidObject, read_amounts
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper, PodCondition
@@ -12,13 +19,6 @@ from kube.objects.core import ResourceRequirements
 from kube.objects.ray import ABSENT
 from kube.ray.known_keys import WRITTEN
 from kube.ray.wrapped_by import wrapped_by, wrapper_of_gang
-from kube.wrapped.faults import message_of
-from kube.wrapped.items import Generation, Wrapped, read
-from kube.wrapped.remembered import Remembered
-from kube.wrapped.retries import PREFIX as RETRIES
-from kube.wrapped.retries import patience
-from kube.wrapped.stand_in import notices
-from kube.wrapped.told import Totals
 from scheduling.state.bounded_cache import Interned
 from wrapper.contents import Contents, Reference
 from wrapper.messages import GangSignal, WrappedPod, Wrapper, WrapperKey

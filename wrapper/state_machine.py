@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from appwrapper.phases import Phase
 from kube.objects.app_wrapper import AppWrapperStatus
 from wrapper import status
 from wrapper.lifecycle import (
@@ -20,7 +21,6 @@ from wrapper.lifecycle import (
     Delete,
     Inspect,
     Look,
-    Phase,
     Record,
     Remember,
     Rest,

@@ -1,6 +1,6 @@
 """Writes down what a step decided, and what a user is told while nothing is decided.
 
-`kube.wrapped.states` has the words of both generations for it.
+`appwrapper.status.states` has the words of both generations for it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from appwrapper.completion import Completion
+from appwrapper.phases import Phase
+from appwrapper.requeuing import grown_seconds
 from kube.objects.app_wrapper import AppWrapperCondition, AppWrapperStatus, ComponentStatus
-from kube.wrapped.completion import Completion
-from kube.wrapped.requeuing import grown_seconds
 from wrapper.contents import COMPLETED, Reference
 from wrapper.lifecycle import (
     DEPLOYED,
@@ -18,7 +19,6 @@ from wrapper.lifecycle import (
     TOLD_AFTER,
     Become,
     Look,
-    Phase,
     Reason,
     Record,
     Remember,

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from appwrapper.completion import Completion
+from appwrapper.phases import Phase
+from appwrapper.status.told import Totals
 from kube.objects.app_wrapper import AppWrapperStatus, PendingPod
-from kube.wrapped.completion import Completion
-from kube.wrapped.told import Totals
 from wrapper.contents import Reference
 from wrapper.messages import NO_TOTALS, Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
 
@@ -18,9 +19,6 @@ MOST_DOUBLINGS = 8
 
 READS_A_SECOND = 10.0
 """Items of one AppWrapper that are read in a second, over time, however often its pods end."""
-
-STARTS = "Resuming"
-"""The phase with which a start begins."""
 
 _NONE: Mapping[str, int] = {}
 
@@ -155,7 +153,7 @@ class View:
         """Take in what the API server answered; it is newer than all that was known."""
         if _stage(wrapper) != _stage(self.wrapper):
             self.progress = Progress()
-            if wrapper.status.phase == STARTS:
+            if wrapper.status.phase == Phase.RESUMING:
                 self.completed.clear()
         self.wrapper = wrapper
 

@@ -1,19 +1,20 @@
-"""Says how far an AppWrapper is in the terms of `kube.wrapped.told`, which words it."""
+"""Says how far an AppWrapper is in the terms of `appwrapper.status.told`, which words it."""
 
 from collections.abc import Mapping
 
 import msgspec
 
+from appwrapper.completion import Completion
+from appwrapper.phases import Phase
+from appwrapper.spec.items import Generation
+from appwrapper.status import told
+from appwrapper.status.conditions import with_notices
+from appwrapper.status.states import status_of
+from appwrapper.status.told import PodCounts, Told
 from kube.codec.fields import moment_of
 from kube.objects.app_wrapper import AppWrapperStatus
-from kube.wrapped import told
-from kube.wrapped.completion import Completion
-from kube.wrapped.conditions import with_notices
-from kube.wrapped.items import Generation
-from kube.wrapped.states import status_of
-from kube.wrapped.told import PodCounts, Told
 from scheduling.model.verdict import Reason as GangReason
-from wrapper.lifecycle import Look, Phase, Reason, may_start
+from wrapper.lifecycle import Look, Reason, may_start
 
 _QUOTA = frozenset((GangReason.QUOTA_EXCEEDED, GangReason.QUEUE_BLOCKED, GangReason.QUEUE_INACTIVE))
 _ROOM = frozenset(
@@ -54,7 +55,7 @@ def worded(look: Look, after: AppWrapperStatus) -> AppWrapperStatus:
     pods = look.pods
     said = Told(
         step=_step(look, after),
-        phase=told.Phase(after.phase),
+        phase=Phase(after.phase),
         moment=look.moment.wall,
         reason=after.reason,
         message=after.message,

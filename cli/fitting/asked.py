@@ -9,17 +9,18 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from appwrapper.spec.items import Item
 from cli.fitting.manifests import Manifest, as_new, pods_of
 from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of
 from cli.imports.outcome import Fault, Source
+from coordinator.gang.source import source_of
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, OwnerReference
-from kube.objects.ray import RayCluster, RayJob, RayJobStatus, StandIn
+from kube.objects.ray import RayCluster, RayJob, RayJobStatus
 from kube.ray.gang_terms import queue_named
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
 from kube.ray.ray_owner import essential_job
-from kube.wrapped.items import Item
 
 T = TypeVar("T")
 
@@ -106,7 +107,7 @@ def namespaces_of(asked: Iterable[Asked]) -> Sequence[str]:
 
 def queues_of(asked: Iterable[Asked]) -> set[str]:
     """Return the queues that objects name; the empty name is of those that name none."""
-    return {queue_named(each.cluster) for each in asked}
+    return {queue_named(each.cluster.metadata) for each in asked}
 
 
 def _kinds() -> str:
@@ -271,7 +272,7 @@ def beside(asked: Asked) -> Asked:
     """Return it under a name of its own, for a RayCluster of its name exists."""
     meta = asked.cluster.metadata
     cluster = replace(asked.cluster, metadata=replace(meta, name=f"{meta.name}{DRAWN}"))
-    kind = asked.kind if isinstance(asked.cluster, StandIn) else "RayCluster"
+    kind = source_of(asked.cluster).owner.kind
     note = f"{kind} {asked.namespace}/{asked.name} exists: judged as another one beside it"
     return dataclasses.replace(asked, cluster=cluster, notes=(*asked.notes, note))
 
@@ -289,6 +290,6 @@ def as_created(cluster: RayCluster, stamp: str) -> RayCluster:
     An AppWrapper waits with no object of it created, which is what its stand-in says already.
     """
     meta = replace(cluster.metadata, creation_timestamp=stamp, generation=1)
-    if isinstance(cluster, StandIn):
-        return replace(cluster, metadata=meta)
-    return essential(resumed(replace(cluster, metadata=meta)))
+    created = replace(cluster, metadata=meta)
+    resumable = source_of(created).resumable
+    return created if resumable is None else essential(resumed(resumable))

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from coordinator.gang.source import source_of
 from kube.objects import names
-from kube.objects.ray import RayCluster, StandIn, WorkerGroup
-from kube.ray.gang_terms import pod_sets_wanted
-from kube.ray.ray_cluster import resumed
+from kube.objects.ray import RayCluster, WorkerGroup
+from kube.ray.gang_terms import HEAD
 from scheduling.model.gang import Group, Member, PendingGang
 
 
@@ -17,8 +17,12 @@ def groups_asked(cluster: RayCluster) -> dict[str, tuple[int, int]]:
 
     All pod sets of an AppWrapper are worker groups of its stand-in.
     """
-    wanted = pod_sets_wanted(resumed(cluster))[0 if isinstance(cluster, StandIn) else 1 :]
-    return {each.name: (each.count // each.hosts, each.hosts) for each in wanted if each.count}
+    wanted = source_of(cluster).resumed().pod_sets_wanted
+    return {
+        each.name: (each.count // each.hosts, each.hosts)
+        for each in wanted
+        if each.count and each.name != HEAD
+    }
 
 
 def with_replicas(cluster: RayCluster, group: str, count: int) -> RayCluster:

@@ -24,6 +24,7 @@ from cli.report.fit import (
 )
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import Foresight, foresight_of, quota_refusal
+from coordinator.gang.source import source_of
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
@@ -42,10 +43,9 @@ from coordinator.messages.events import (
 from coordinator.reconcile.status import explain
 from coordinator.state.what_if import would_admit
 from coordinator.state_machine import CoordinatorState
-from kube.foreseen.gang import foreseen_gang
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.gang import Gang, GangMeta
-from kube.objects.ray import RayCluster, StandIn
+from kube.objects.ray import RayCluster
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.verdict import Reason
 
@@ -81,7 +81,7 @@ class Simulation:
         """Return what is asked about as it would stand in the cluster."""
         key = GangKey(asked.namespace, asked.cluster.metadata.name)
         mine = as_gang(asked, self._state.cache.namespace_labels(asked.namespace))
-        return beside(mine) if key in self._state.cache.clusters else mine
+        return beside(mine) if key in self._state.cache.sources else mine
 
     def verdicts(self, asked: Sequence[Asked]) -> list[Verdict]:
         """Answer for objects that are created together; those that fit keep their room."""
@@ -146,7 +146,7 @@ class Simulation:
         """Work out the pods of a RayCluster, or say why there are none."""
         cache, namespace = self._state.cache, cluster.metadata.namespace
         admission = cache.admission.admission(namespace, cache.priority_classes)
-        foresight = foresight_of(foreseen_gang(cluster, admission), self._state.profiles)
+        foresight = foresight_of(source_of(cluster).foresee(admission), self._state.profiles)
         if foresight.unforeseeable:
             return unforeseeable(foresight.unforeseeable)
         if foresight.refused:
@@ -165,7 +165,7 @@ class Simulation:
         meta = cluster.metadata
         key, created = GangKey(meta.namespace, meta.name), as_created(cluster, self._moment.stamp)
         # Of an AppWrapper no pod exists before its gang has its place: the machine foresees them.
-        pods = () if isinstance(cluster, StandIn) else foresight.pods
+        pods = () if created.spec.suspend else foresight.pods
         events: tuple[Event, ...] = (
             ClusterSeen(created),
             GangSeen(_record(meta)),

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from appwrapper.gang.stand_in import StandIn, notices
+from appwrapper.gang.watched import AppWrapperReading, as_gang
+from appwrapper.spec.items import Item, Wrapped, read
 from cli.imports.outcome import Source
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
-from kube.objects.ray import StandIn
-from kube.wrapped.items import Item, Wrapped, read
-from kube.wrapped.stand_in import notices
-from kube.wrapped.watched import AppWrapperReading, as_gang
 
 GROUPS = (names.CODEFLARE_GROUP, names.MCAD_GROUP)
 

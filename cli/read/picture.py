@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from appwrapper.gang.watched import AppWrapperReading, as_gang
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.fitting.unseen_parents import with_unseen_parents
 from cli.read.own_queues import get_queues, only
@@ -46,7 +47,6 @@ from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
 from kube.ray.wrapped_by import is_made_for_wrapper
-from kube.wrapped.watched import AppWrapperReading, as_gang
 
 _RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 _OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"

@@ -19,11 +19,11 @@ from coordinator.cluster.ray_owners import RayOwners
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
 from kube.codec.observed_pod import ObservedPod
+from kube.gang.source import GangSource
 from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import DEFAULT_NAMESPACE
-from kube.objects.ray import RayCluster
 from scheduling.model.amounts import Requests, is_device
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import gang_holder
@@ -54,7 +54,7 @@ class ClusterCache:
         self.daemons = DaemonUsage()
         self.storage = VolumeIndex()
         self.pods: dict[tuple[str, str], ObservedPod] = {}
-        self.clusters: dict[GangKey, RayCluster] = {}
+        self.sources: dict[GangKey, GangSource] = {}
         self.owners = RayOwners()
         self.gangs: dict[GangKey, Gang] = {}
         self.nodes: dict[str, Node] = {}
@@ -281,15 +281,15 @@ class ClusterCache:
 
     # --- RayClusters ------------------------------------------------------------------------
 
-    def put_cluster(self, key: GangKey, cluster: RayCluster) -> None:
+    def put_source(self, key: GangKey, source: GangSource) -> None:
         """Take in a RayCluster in place of the one that was known by its name."""
-        self.remove_cluster(key)
-        self.clusters[key] = cluster
-        self.owners.adopt(key, cluster)
+        self.remove_source(key)
+        self.sources[key] = source
+        self.owners.adopt(key, source)
 
-    def remove_cluster(self, key: GangKey) -> None:
+    def remove_source(self, key: GangKey) -> None:
         """Forget the RayCluster of a name; an unknown one is no matter."""
-        known = self.clusters.pop(key, None)
+        known = self.sources.pop(key, None)
         if known is not None:
             self.owners.orphan(key, known)
 

@@ -6,7 +6,8 @@ from collections.abc import Set
 from msgspec.structs import replace
 
 from kube.codec.fields import created_at
-from kube.objects.ray import RayCluster, RayJob, RayOwner
+from kube.gang.source import GangSource
+from kube.objects.ray import RayJob, RayOwner
 from kube.ray.ray_owner import controller_of, is_suspended_by_muster, is_the, named_clusters
 from scheduling.model.gang import GangKey
 
@@ -38,15 +39,15 @@ class RayOwners:
         else:
             self.suspended.pop(owner.metadata.uid, None)
 
-    def adopt(self, key: GangKey, cluster: RayCluster) -> None:
+    def adopt(self, key: GangKey, source: GangSource) -> None:
         """Note which owner made a RayCluster."""
-        reference = controller_of(cluster.metadata)
+        reference = controller_of(source.metadata)
         if reference is not None:
             self._clusters[reference.uid].add(key)
 
-    def orphan(self, key: GangKey, cluster: RayCluster) -> None:
+    def orphan(self, key: GangKey, source: GangSource) -> None:
         """Forget a RayCluster that is gone, or another one by now."""
-        reference = controller_of(cluster.metadata)
+        reference = controller_of(source.metadata)
         if reference is not None and reference.uid in self._clusters:
             self._clusters[reference.uid].discard(key)
             if not self._clusters[reference.uid]:
@@ -56,34 +57,34 @@ class RayOwners:
         """Return the RayClusters that an owner made."""
         return self._clusters.get(uid, frozenset())
 
-    def owner_of(self, cluster: RayCluster) -> RayOwner | None:
+    def owner_of(self, source: GangSource) -> RayOwner | None:
         """Return the owner of a RayCluster; None where it has none, or none is known."""
-        reference = controller_of(cluster.metadata)
+        reference = controller_of(source.metadata)
         owner = self._owners.get(reference.uid) if reference is not None else None
         if reference is None or owner is None or not is_the(owner, reference):
             return None
-        return owner if owner.metadata.namespace == cluster.metadata.namespace else None
+        return owner if owner.metadata.namespace == source.metadata.namespace else None
 
-    def arrived_at(self, cluster: RayCluster) -> float:
+    def arrived_at(self, source: GangSource) -> float:
         """Return when a gang began to wait: its owner makes it anew for each try or version.
 
         An owner that does not name the RayCluster lends it no age: anyone can refer to an owner.
         """
-        owner = self.maker_of(cluster)
-        return created_at(owner.metadata if owner is not None else cluster.metadata)
+        owner = self.maker_of(source)
+        return created_at(owner.metadata if owner is not None else source.metadata)
 
-    def maker_of(self, cluster: RayCluster) -> RayOwner | None:
+    def maker_of(self, source: GangSource) -> RayOwner | None:
         """Return the owner of a RayCluster that itself calls it its own."""
-        owner = self.owner_of(cluster)
-        own = owner is not None and cluster.metadata.name in named_clusters(owner)
+        owner = self.owner_of(source)
+        own = owner is not None and source.metadata.name in named_clusters(owner)
         return owner if own else None
 
-    def is_disowned(self, cluster: RayCluster) -> bool:
+    def is_disowned(self, source: GangSource) -> bool:
         """Say whether the owner referred to names another RayCluster, which is there.
 
         Where that is gone, what is known of the owner may be old.
         """
-        owner, meta = self.owner_of(cluster), cluster.metadata
+        owner, meta = self.owner_of(source), source.metadata
         named = named_clusters(owner) if owner is not None else set()
         if owner is None or meta.name in named:
             return False

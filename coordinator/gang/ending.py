@@ -41,7 +41,7 @@ def on_their_way(placement: Placement, pods: Iterable[ObservedPod]) -> Placement
 
 
 def text(standing: Standing, kind: str) -> str:
-    """Say what is left of a RayCluster or AppWrapper, for people."""
+    """Say what is left of a gang whose `kind` is being deleted, for people."""
     settled = [pod for each in standing for pod in each.settled]
     bound = sum(bool(pod.node) for pod in settled)
     said = f"the {kind} is being deleted: no pod is released any more, and no slot is kept; "

@@ -8,11 +8,16 @@ from kube.codec.scheduler_profiles import Profiles
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen, Outlook, Unforeseeable, observed_pods
 from kube.foreseen.namespace_quota import Charges, namespace_quota
+from kube.gang.source import GangSource
 from kube.objects.admission import ResourceQuota
-from kube.objects.ray import RayCluster
 
-Foresee = Callable[[RayCluster, Admission], Outlook]
-"""From a RayCluster, and what its namespace admits pods by, to its pods, or why there are none."""
+Foresee = Callable[[GangSource, Admission], Outlook]
+"""From a source, and what its namespace admits pods by, to its pods, or why there are none."""
+
+
+def foresee(source: GangSource, admission: Admission) -> Outlook:
+    """Have the source itself work out its pods."""
+    return source.foresee(admission)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,8 @@ from coordinator.gang.late_starts import stamp_of
 from coordinator.gang.pod_sets import Standing
 from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod
+from kube.gang.source import GangSource
 from kube.objects.gang import GangHeld
-from kube.objects.ray import RayCluster, RayClusterSpec
-from kube.ray.ray_cluster import resumed
 from scheduling.diagnosis.wording import written
 from scheduling.model.pod import PodShape
 
@@ -76,10 +75,10 @@ class HeldStart:
     writing: bool = False
     attempts: Attempts = field(default_factory=Attempts)
     foresight: Foresight = NOTHING_FORESEEN
-    foresight_of: tuple[RayCluster, int] | None = None
+    foresight_of: tuple[GangSource, int] | None = None
     expected: tuple[ObservedPod, ...] = ()
     learned: Mapping[str, tuple[ObservedPod, ...]] = field(default_factory=dict)
-    learned_of: RayClusterSpec | None = None
+    learned_of: object | None = None
     learned_until: float = 0.0
     problem: NotReady | None = None
     doubt: Doubt | None = None
@@ -131,9 +130,9 @@ class HeldStart:
         self.learned, self.learned_of = seen_shapes(seen), None
         self.learned_until = now + min(LEARNED_LONGEST, LEARNED_FOR * 2.0 ** min(self.returns, 16))
 
-    def is_behind(self, cluster: RayCluster) -> bool:
+    def is_behind(self, source: GangSource) -> bool:
         """Say whether the RayCluster that was seen is older than the one of the phase."""
-        return self.phase is not Phase.NONE and cluster.metadata.generation < self.generation
+        return self.phase is not Phase.NONE and source.metadata.generation < self.generation
 
     def ended(self, now: float, error: str | None, refusal: str) -> None:
         """Take in how the resumption or suspension that was asked for ended."""
@@ -165,13 +164,13 @@ def held_recorded(written: GangHeld | None) -> HeldStart:
     return held
 
 
-def with_learned(held: HeldStart, cluster: RayCluster, now: float) -> tuple[ObservedPod, ...]:
+def with_learned(held: HeldStart, source: GangSource, now: float) -> tuple[ObservedPod, ...]:
     """Return the foreseen pods in the shapes in which they came, if they came of late."""
     if not held.learned:
         return held.foresight.pods
     if held.learned_of is None:
-        held.learned_of = resumed(cluster).spec
-    if held.learned_of != resumed(cluster).spec or now >= held.learned_until:
+        held.learned_of = source.templates
+    if held.learned_of != source.templates or now >= held.learned_until:
         held.learned, held.learned_of = {}, None
     return tuple(_as_learned(held.foresight.pods, held.learned))
 

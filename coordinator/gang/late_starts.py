@@ -11,10 +11,10 @@ from math import floor
 from typing import Any
 
 from kube.codec.fields import moment_of
+from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.gang import GangLateStarts
 from kube.objects.queue import Timeouts
-from kube.objects.ray import RayCluster, StandIn
 
 LONGEST_BACKOFF = 3600.0
 """The most seconds between the end of one start and the next one."""
@@ -50,13 +50,9 @@ class LateStarts:
     is_current: bool = field(default=False, compare=False)
 
 
-def edition_of(cluster: RayCluster) -> Edition:
+def edition_of(source: GangSource) -> Edition:
     """Return the edition of a RayCluster."""
-    meta = cluster.metadata
-    if isinstance(cluster, StandIn):
-        return Edition(cluster.edited, meta.annotations.get(names.RETRY, ""))
-    generation = 0 if cluster.spec.enable_in_tree_autoscaling else meta.generation
-    return Edition(generation, meta.annotations.get(names.RETRY, ""))
+    return Edition(source.edition, source.metadata.annotations.get(names.RETRY, ""))
 
 
 def one_more(before: LateStarts | None, of: Edition, timeouts: Timeouts, now: float) -> LateStarts:

@@ -21,7 +21,7 @@ SYSTEM_PREFIX = "system-"  # classes that Kubernetes keeps for itself; messages 
 class AllowedClasses:
     """By namespace, or `*` for every one, the classes that may raise a gang above its pods.
 
-    In the namespaces of `adding`, or `*`, AppWrappers may add to the priority of theirs.
+    In the namespaces of `adding`, or `*`, a gang's source may add to the priority of its pods.
     """
 
     by_namespace: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class AllowedClasses:
         return frozenset(name for place in places for name in self.by_namespace.get(place, ()))
 
     def adds_within(self, namespace: str) -> bool:
-        """Say whether the priority of an AppWrapper of the namespace counts."""
+        """Say whether what sources of the namespace add to the priority counts."""
         return namespace in self.adding or EVERY_NAMESPACE in self.adding
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from kube.objects.ray import RayCluster, RayJob, RayOwner
-from kube.ray.ray_cluster import was_provisioned
+from kube.gang.source import GangSource
+from kube.objects.ray import RayJob, RayOwner
 from kube.ray.ray_owner import controller_of, is_suspended_by_muster
 
 SUSPENDABLE = ("Initializing", "Running")
@@ -24,8 +24,8 @@ class Suspend:
 
 
 @dataclass(frozen=True, slots=True)
-class SuspendWrapped:
-    """Have the program `wrapper` delete all objects of the AppWrapper: the Gang asks for it.
+class DeleteObjects:
+    """Have the program that created all objects of the gang delete them: the Gang asks for it.
 
     Whether its pods may end is asked by dry runs of their evictions, as of those that are evicted.
     """
@@ -44,13 +44,13 @@ class Keep:
     in_short: str = "a RayJob might be lost"
 
 
-Way = Suspend | SuspendWrapped | EvictPods | Keep
+Way = Suspend | DeleteObjects | EvictPods | Keep
 EVICT_PODS = EvictPods()
-SUSPEND_WRAPPED = SuspendWrapped()
+DELETE_OBJECTS = DeleteObjects()
 
 
 def way_to_stop(
-    cluster: RayCluster, owner: RayOwner | None, queue: str, *, jobs_may_be_lost: bool
+    source: GangSource, owner: RayOwner | None, queue: str, *, jobs_may_be_lost: bool
 ) -> Way:
     """Say how to stop a gang so that its work begins again; the queue may allow that a job is lost.
 
@@ -60,15 +60,15 @@ def way_to_stop(
     fails after 300 s without an answer, and that failure is not retried.
     """
     if not isinstance(owner, RayJob):
-        return _without_job(cluster, owner)
+        return _without_job(source, owner)
     if is_being_suspended(owner):
         return Suspend(owner)
     if _has_ended(owner):
         return EVICT_PODS
-    if can_be_suspended(owner, cluster):
+    if can_be_suspended(owner, source):
         return Suspend(owner)
     state = owner.status.job_deployment_status
-    unsubmitted = state == "Waiting" or (state == "Initializing" and not was_provisioned(cluster))
+    unsubmitted = state == "Waiting" or (state == "Initializing" and not source.was_provisioned)
     if unsubmitted or _is_tried_again(owner) or jobs_may_be_lost:
         return EVICT_PODS
     return Keep(
@@ -78,9 +78,9 @@ def way_to_stop(
     )
 
 
-def _without_job(cluster: RayCluster, owner: RayOwner | None) -> Way:
+def _without_job(source: GangSource, owner: RayOwner | None) -> Way:
     """Keep what a RayJob made that was not seen yet, or is gone: it may be lost with its pods."""
-    reference = controller_of(cluster.metadata)
+    reference = controller_of(source.metadata)
     if owner is None and reference is not None and reference.kind == "RayJob":
         return Keep(f"RayJob {reference.name} is not known to Muster, and might be lost")
     return EVICT_PODS
@@ -98,11 +98,11 @@ def is_being_suspended(job: RayJob) -> bool:
     return under_way and bool(job.spec.suspend) and is_suspended_by_muster(job)
 
 
-def can_be_suspended(job: RayJob, cluster: RayCluster) -> bool:
+def can_be_suspended(job: RayJob, source: GangSource) -> bool:
     """Say whether KubeRay takes the suspension of a RayJob, and deletes this very RayCluster."""
     spec, status = job.spec, job.status
     allowed = bool(spec.shutdown_after_job_finishes) and not spec.cluster_selector
-    mine = status.ray_cluster_name == cluster.metadata.name
+    mine = status.ray_cluster_name == source.metadata.name
     return allowed and mine and status.job_deployment_status in SUSPENDABLE
 
 

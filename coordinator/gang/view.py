@@ -28,8 +28,8 @@ from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
 from coordinator.record.urgency import Urgency
+from kube.gang.source import GangSource
 from kube.objects.gang import Gang
-from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, Misconfigured
 from reservation.slots import Reserved
 from scheduling.model.gang import GangKey, PendingGang
@@ -60,7 +60,7 @@ class Understood:
     cannot be used.
     """
 
-    read: tuple[RayCluster, *tuple[object, ...]] | None = None
+    read: tuple[GangSource, *tuple[object, ...]] | None = None
     said: GangTerms | Misconfigured | None = None
     terms: GangTerms | None = None
     problem: str = ""

@@ -7,9 +7,8 @@ taken from gangs that run, and in what comes free when they end.
 from coordinator.cluster.cache import ClusterCache
 from coordinator.reconcile.understanding import opt_in_of
 from kube.codec.observed_pod import STRAYS, ObservedPod
-from kube.objects.ray import RayCluster
-from kube.ray.held_start import is_held
-from kube.ray.ray_cluster import Answer, is_of_kuberay
+from kube.gang.source import GangSource
+from kube.ray.ray_cluster import Answer
 from reservation.slots import is_released
 from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
@@ -31,17 +30,17 @@ def is_out(cache: ClusterCache, key: GangKey) -> bool:
     """
     if key.name == STRAYS:
         return True
-    cluster, gang = cache.clusters.get(key), cache.gangs.get(key)
-    if cluster is None:
+    source, gang = cache.sources.get(key), cache.gangs.get(key)
+    if source is None:
         return False
     if gang is not None and gang.status.reason == Reason.OPTED_OUT:
-        return opt_in_of(cluster, cache).answer is Answer.NO
-    return not concerns_us(cache, key, cluster)
+        return opt_in_of(source, cache).answer is Answer.NO
+    return not concerns_us(cache, key, source)
 
 
-def concerns_us(cache: ClusterCache, key: GangKey, cluster: RayCluster) -> bool:
+def concerns_us(cache: ClusterCache, key: GangKey, source: GangSource) -> bool:
     """Say whether a RayCluster is a gang, or was one and is not let go yet."""
-    if opt_in_of(cluster, cache).answer is not Answer.NO:
-        return is_of_kuberay(cluster)
-    ours = cache.members(key, cluster.metadata.uid)
-    return is_held(cluster) or key in cache.gangs or any(pod.gated for pod in ours)
+    if opt_in_of(source, cache).answer is not Answer.NO:
+        return source.is_ours
+    ours = cache.members(key, source.metadata.uid)
+    return source.is_held or key in cache.gangs or any(pod.gated for pod in ours)

@@ -175,7 +175,7 @@ def _ending(view: GangView, pods: Sequence[ObservedPod]) -> set[str]:
 
 def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPart:
     """Describe the gang, without what it holds."""
-    cluster, kept = known.cache.clusters[view.key], _kept(view, queue, known, moment)
+    source, kept = known.cache.sources[view.key], _kept(view, queue, known, moment)
     return GangPart(
         gang=view.key,
         replica="",
@@ -185,16 +185,16 @@ def _minimum(view: GangView, queue: str, known: Known, moment: Moment) -> GangPa
         room=(),
         kept_because=kept.because,
         kept_in_short=kept.in_short,
-        is_ending=view.eviction.whole is not None or is_terminating(cluster),
+        is_ending=view.eviction.whole is not None or is_terminating(source.metadata),
     )
 
 
 def _kept(view: GangView, queue: str, known: Known, moment: Moment) -> Keep:
     """Say why the gang cannot be stopped; nothing where it can."""
-    cluster = known.cache.clusters[view.key]
-    if opt_in_of(cluster, known.cache).answer is Answer.NO:
+    source = known.cache.sources[view.key]
+    if opt_in_of(source, known.cache).answer is Answer.NO:
         return Keep(OPTED_OUT, OPTED_OUT)
-    way = way_in(known.cache, known.queues, cluster, queue)
+    way = way_in(known.cache, known.queues, source, queue)
     kept = view.eviction.kept_now("", moment.now)
     return way if isinstance(way, Keep) else Keep(kept.because, kept.in_short)
 

@@ -77,11 +77,11 @@ STEPS: tuple[Step, ...] = (
 def advance(look: Look) -> None:
     """Bring the view up to date and ask for the writes that are missing."""
     call_for_nodes(look)
-    if is_terminating(look.cluster):
+    if is_terminating(look.source.metadata):
         wind_down(look)
-    elif opt_in_of(look.cluster, look.scene.cache).answer is Answer.NO:
+    elif opt_in_of(look.source, look.scene.cache).answer is Answer.NO:
         opt_out(look)
-    elif not look.view.held.is_behind(look.cluster):
+    elif not look.view.held.is_behind(look.source):
         look.view.out_since = None
         notice(look)
         _advance(look)

@@ -17,14 +17,12 @@ from coordinator.gang.demand import (
 from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.owner_words import end_in_words
-from coordinator.gang.wrapped import asks_for_no_pods
 from coordinator.reconcile import timing_out
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
 from coordinator.reconcile.submitting import with_its_submitter
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import HEAD, GangTerms
-from kube.ray.ray_cluster import refused_pods
 from scheduling.model.gang import PendingGang, Topology
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
@@ -34,7 +32,7 @@ LACKS_PODS = (Reason.GANG_INCOMPLETE, Reason.PODS_REFUSED, Reason.FOREIGN_GATES)
 
 def ask(look: Look) -> Done:
     """Bring what the gang asks for up to date, with what KubeRay and kube-scheduler say."""
-    view, refused = look.view, refused_pods(look.cluster)
+    view, refused = look.view, look.source.refused_pods
     queueing, standing = view.queueing, view.survey.standing
     queueing.asked = _demand(look, refused)
     if isinstance(queueing.asked, Settled):
@@ -62,7 +60,7 @@ def _demand(look: Look, refused: str) -> Demand:
     if terms is None:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
-        return asks_for_no_pods(look.cluster)
+        return NotReady(*look.source.no_pods)
     paused = _paused(look)
     if paused is not None:
         return paused
@@ -82,7 +80,7 @@ def _paused(look: Look) -> NotReady | None:
 
 def _after_its_job(look: Look) -> NotReady | None:
     """Start no gang for a RayJob that is over; one that has room keeps it, as KubeRay has it."""
-    view, owner = look.view, look.scene.cache.owners.maker_of(look.cluster)
+    view, owner = look.view, look.scene.cache.owners.maker_of(look.source)
     settled = any(each.settled for each in view.survey.standing)
     if settled or view.reservation.placement is not None or not isinstance(owner, RayJob):
         return None
@@ -140,7 +138,7 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     view, standing = look.view, look.view.survey.standing
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
-    created = look.scene.cache.owners.arrived_at(look.cluster)
+    created = look.scene.cache.owners.arrived_at(look.source)
     asked = partial(demand, view.key, view.understood.priority, created)
     found = asked(standing, refused, topology)
     lacks = isinstance(found, NotReady) and found.reason in LACKS_PODS

@@ -16,7 +16,6 @@ from coordinator.gang.stopping import Keep
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.lost_slots import patience_of_queue
 from coordinator.reconcile.probing import way_in
-from kube.objects.ray import StandIn
 from scheduling.model.verdict import Reason
 
 LISTED = 3  # pod sets; a message counts the others
@@ -92,13 +91,13 @@ def _why_kept(look: Look) -> str:
     """Say why a broken gang is left as it is; empty where it is to be stopped."""
     terms, scene = look.view.understood.terms, look.scene
     queue = terms.queue if terms is not None else ""
-    if isinstance(look.cluster, StandIn):
-        return "an AppWrapper has retries of its own"
+    if look.source.own_retries:
+        return look.source.own_retries
     if not scene.queues.requeues_broken(queue):
         return "its queue has no whenBroken: Requeue"
     if look.view.understood.never_made or look.view.understood.problem:
         return "its pods could not be made again as the RayCluster is"
-    way = way_in(scene.cache, scene.queues, look.cluster, queue)
+    way = way_in(scene.cache, scene.queues, look.source, queue)
     return way.because if isinstance(way, Keep) else ""
 
 

@@ -94,8 +94,8 @@ def _is_open(look: Look) -> bool:
 
 def _has_left(look: Look) -> bool:
     """Say whether the gang is at its end, or none of ours."""
-    opted_in = opt_in_of(look.cluster, look.scene.cache).answer is not Answer.NO
-    return is_terminating(look.cluster) or not opted_in
+    opted_in = opt_in_of(look.source, look.scene.cache).answer is not Answer.NO
+    return is_terminating(look.source.metadata) or not opted_in
 
 
 def _is_short_of_room(look: Look) -> bool:

@@ -197,5 +197,5 @@ def _fences(look: Look) -> Iterator[LogDecision]:
 def _waited(look: Look) -> float:
     """Seconds since the RayCluster was made: of that only the second is known."""
     moment = look.scene.moment
-    made = moment.wall - created_at(look.cluster.metadata) - 1
+    made = moment.wall - created_at(look.source.metadata) - 1
     return max(0.0, made, moment.now - look.view.since)

@@ -1,6 +1,6 @@
 """Deletes pods that cannot stay: KubeRay creates them again, gated.
 
-A Pod that an AppWrapper wraps is created again by nothing: there the whole gang is stopped instead.
+For a pod that nothing creates again the whole gang is stopped instead.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,6 @@ from coordinator.gang.eviction import Ending
 from coordinator.messages.actions import ADOPTED, STRANDED, TORN, Action, DeletePod, EmitEvent
 from coordinator.reconcile.look import Done, Look
 from kube.codec.observed_pod import ObservedPod
-from kube.objects.ray import StandIn
-from kube.ray.ray_cluster import is_terminating
 from scheduling.model.verdict import Reason
 
 
@@ -64,7 +62,7 @@ def _torn(look: Look) -> Iterator[Action]:
         view.repairs.torn_since = now
     if now < view.repairs.torn_since + scene.patience.torn:
         return
-    if isinstance(look.cluster, StandIn):
+    if look.source.stops_whole:
         _stop_torn(look)
         return
     ours, others = list(repair.released(view)), list(adoption.removable(view.survey.standing))
@@ -75,14 +73,14 @@ def _torn(look: Look) -> Iterator[Action]:
 
 
 def _stop_torn(look: Look) -> None:
-    """Have an AppWrapper stopped whole: of its pods not all are created again."""
+    """Have the gang stopped whole, which is never stopped pod by pod."""
     seconds = look.scene.patience.torn
     said = f"not all of its pods were on their nodes within {seconds:.0f} s of the first"
     look.view.eviction.decide(Ending(Reason.READY_TIMEOUT, said, look.scene.moment.stamp))
 
 
 def _stop_for(look: Look, pod: ObservedPod) -> None:
-    """Have an AppWrapper stopped whole for a pod that would be gone for good."""
+    """Have the gang stopped whole for a pod that would be gone for good."""
     seconds, eviction = look.scene.patience.bind, look.view.eviction
     where = f" on node {pod.settled_on}" if pod.settled_on else ""
     said = f"Pod {pod.name} could not start{where} within {seconds:.0f} s; all starts anew"
@@ -91,11 +89,8 @@ def _stop_for(look: Look, pod: ObservedPod) -> None:
 
 
 def _is_never_replaced(look: Look, pod: ObservedPod) -> bool:
-    """Say whether a pod is itself an item of an AppWrapper that is to go on."""
-    found, member = look.cluster, pod.member
-    if not isinstance(found, StandIn) or member is None or is_terminating(found):
-        return False
-    return member.pod_set in found.bare
+    """Say whether nothing makes a pod again that the gang cannot go on without."""
+    return pod.member is not None and not look.source.replaces(pod.member.pod_set)
 
 
 def _delete(look: Look, pod: ObservedPod, why: str) -> Iterator[Action]:
@@ -123,5 +118,4 @@ def _delete(look: Look, pod: ObservedPod, why: str) -> Iterator[Action]:
 
 
 def _is_of_job(look: Look, pod: ObservedPod) -> bool:
-    found, member = look.cluster, pod.member
-    return isinstance(found, StandIn) and member is not None and member.pod_set in found.completions
+    return pod.member is not None and pod.member.pod_set in look.source.completions

@@ -10,7 +10,7 @@ from dataclasses import replace
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import REFUSED, Ending, covered, left_in_words, replicas
 from coordinator.gang.held_start import Phase
-from coordinator.gang.stopping import EvictPods, Keep, Suspend, SuspendWrapped
+from coordinator.gang.stopping import DeleteObjects, EvictPods, Keep, Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     STOPPED,
@@ -107,13 +107,13 @@ def give_room_back(look: Look) -> Done:
 
 
 def have_objects_deleted(look: Look) -> Done:
-    """Have the objects of an AppWrapper deleted, which the record asks for from now on.
+    """Have all objects of the gang deleted, which the record asks for from now on.
 
     It is held again from the next look on, so that it is not undone: its pods may go at any time.
     """
     view, held = look.view, look.view.held
     ends = view.eviction.whole is not None and is_under_way(view) and look.scene.sighted
-    if ends and isinstance(way_of(look), SuspendWrapped) and held.phase is Phase.RESUMED:
+    if ends and isinstance(way_of(look), DeleteObjects) and held.phase is Phase.RESUMED:
         held.become(Phase.SUSPENDING, held.generation)
     return NOTHING_DONE
 
@@ -190,7 +190,7 @@ def _end(look: Look) -> None:
     """Give the placement up; what Muster resumed is to be suspended again."""
     view = look.view
     if _is_suspended_then(look):
-        view.held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
+        view.held.become(Phase.SUSPENDING, look.source.metadata.generation)
     view.reservation.placement = None
     view.repairs.pod_removed = True
     view.eviction.finish()
@@ -219,11 +219,11 @@ def _is_needless(look: Look, ending: Ending) -> bool:
     key, scene = ending.preemptor, look.scene
     if key is None:
         return False
-    cluster, view = scene.cache.clusters.get(key), scene.views.get(key)
+    source, view = scene.cache.sources.get(key), scene.views.get(key)
     held = view is not None and view.held.holds
-    if cluster is None or is_terminating(cluster) or (cluster.spec.suspend and not held):
+    if source is None or is_terminating(source.metadata) or (source.suspended and not held):
         return True
-    if ending.preemptor_uid not in ("", cluster.metadata.uid):
+    if ending.preemptor_uid not in ("", source.metadata.uid):
         return True
     if view is None or not view.looked_at:
         return False  # a new leader has not come to it yet
@@ -293,7 +293,7 @@ def _stop(look: Look) -> Iterator[Action]:
     way = way_of(look) if whole is not None else None
     if whole is not None and isinstance(way, Suspend):
         yield from _suspend(look, whole, way)
-    elif not isinstance(way, SuspendWrapped):
+    elif not isinstance(way, DeleteObjects):
         yield from _evict(look)
 
 

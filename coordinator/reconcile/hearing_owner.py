@@ -18,7 +18,7 @@ def hear_owner(look: Look) -> Done:
 
     A reference of a RayCluster to an owner that does not name it says nothing: anyone can refer.
     """
-    view, owner = look.view, look.scene.cache.owners.maker_of(look.cluster)
+    view, owner = look.view, look.scene.cache.owners.maker_of(look.source)
     view.owner_text, view.owner = "", _regarding(owner)
     if view.survey.ran or owner is None:
         return NOTHING_DONE
@@ -33,7 +33,7 @@ def hear_owner(look: Look) -> Done:
 
 def warn_at(look: Look) -> float | None:
     """Return when a deadline is to be warned of (monotonic seconds)."""
-    owner = look.scene.cache.owners.maker_of(look.cluster)
+    owner = look.scene.cache.owners.maker_of(look.source)
     deadline = deadline_of(owner) if isinstance(owner, RayJob) else None
     if deadline is None or look.view.survey.ran:
         return None

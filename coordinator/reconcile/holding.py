@@ -1,7 +1,7 @@
 """Brings a gang forward whose RayCluster Muster suspended: no pod of it exists while it waits.
 
-So it does the gang of an AppWrapper, which stands in for a RayCluster: nothing is written to that,
-for its objects are created and deleted by the program `wrapper`, as the Gang says.
+So it does a gang whose objects another program creates and deletes, as the Gang says: nothing is
+written to its source.
 
 It is decided on the pods that its templates tell of, which stand for its pods in a look; nothing is
 ever written to them. Once its placement is written, the RayCluster is resumed: KubeRay makes the
@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
-from coordinator.gang import ending, wrapped
+from coordinator.gang import ending
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import Foresight, foresight_of, pods_of
 from coordinator.gang.held_start import (
     Phase,
     with_learned,
 )
+from coordinator.gang.source import came_back, hindrance_of, phase_of
 from coordinator.messages.actions import (
     Action,
     ResumeRayCluster,
@@ -39,10 +40,8 @@ from coordinator.reconcile.timing_out import create_seconds, forget_what_is_over
 from coordinator.reconcile.understanding import expect_deletions, understand
 from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Outlook
+from kube.gang.source import Stage
 from kube.objects import names
-from kube.objects.ray import StandIn
-from kube.ray.held_start import is_held
-from kube.ray.ray_cluster import resumed
 from scheduling.model.holder import gang_holder
 from scheduling.model.verdict import Reason
 
@@ -51,15 +50,15 @@ PODS_NAMED = 3
 
 def notice(look: Look) -> None:
     """Bring the phase in line with what the RayCluster says; others may have changed it."""
-    if isinstance(look.cluster, StandIn):
-        _notice_wrapped(look, look.cluster)
+    if look.source.stage is not None:
+        _notice_stage(look, look.source.stage)
         return
     held, found = look.view.held, Phase.NONE if _is_unrecorded(look) else _phase_found(look)
     if found is None:
         return
     if found is not Phase.NONE:
         _keep_late_starts(look)
-    held.become(found, look.cluster.metadata.generation)
+    held.become(found, look.source.metadata.generation)
     if found is Phase.NONE:
         look.scene.cache.foreseen.drop(look.view.key)
 
@@ -70,7 +69,7 @@ def _phase_found(look: Look) -> Phase | None:
     Where the field is gone, KubeRay lets those sleep that it has put to sleep, and makes the pods
     of others.
     """
-    said = look.cluster.spec.suspend
+    said = look.source.suspended
     match look.view.held.phase:
         case Phase.WAITING if said is False or (said is None and look.pods):
             placed = look.view.reservation.placement is not None
@@ -84,13 +83,13 @@ def _phase_found(look: Look) -> Phase | None:
     return None
 
 
-def _notice_wrapped(look: Look, found: StandIn) -> None:
-    """Bring the phase in line with that of the AppWrapper, which `wrapper` alone writes.
+def _notice_stage(look: Look, stage: Stage) -> None:
+    """Bring the phase in line with the stage of the source, which another program alone changes.
 
     Once it is queued none of its pods is left, so that none is on its way to a slot.
     """
-    held, now = look.view.held, wrapped.phase_of(found, look.view.held.phase)
-    why = wrapped.came_back(found, held.phase, now)
+    held, found, now = look.view.held, look.source, phase_of(stage, look.view.held.phase)
+    why = came_back(found, held.phase, now)
     if now is not held.phase:
         held.become(now, found.metadata.generation)
         if now is not Phase.RESUMED:
@@ -102,21 +101,21 @@ def _notice_wrapped(look: Look, found: StandIn) -> None:
     if why:
         held.text = f"it was stopped: {why}"[:TEXT_LIMIT]
         pause(look, NotReady(Reason.PODS_REFUSED, held.text))
-    if now is not Phase.NONE and found.spec.suspend:
-        look.cluster = resumed(found)
+    if now is not Phase.NONE and found.suspended:
+        look.source = found.resumed()
 
 
 def _is_unrecorded(look: Look) -> bool:
     """Say whether a gang is resumed whose phase cannot be written: it is not suspended again."""
     held = look.view.held
-    if not look.view.record.drops_held or held.writing or look.cluster.spec.suspend:
+    if not look.view.record.drops_held or held.writing or look.source.suspended:
         return False
     return held.phase in (Phase.RESUMED, Phase.SUSPENDING) and not held.asked
 
 
 def _keep_late_starts(look: Look) -> None:
     """Count late starts on where none but Muster changed the RayCluster: that is no edit."""
-    view, now = look.view, look.cluster.metadata.generation
+    view, now = look.view, look.source.metadata.generation
     before, late = view.held.generation, view.late
     if late is not None and late.of.generation == before and now == before + 1:
         view.late = replace(late, of=replace(late.of, generation=now))
@@ -125,20 +124,20 @@ def _keep_late_starts(look: Look) -> None:
 def hold(look: Look) -> None:
     """Bring a gang forward that is held, or is to be suspended again."""
     waits = look.view.held.phase is Phase.WAITING
-    look.cluster = resumed(look.cluster) if waits else look.cluster
+    look.source = look.source.resumed() if waits else look.source
     run(WAIT if waits else SUSPEND, look)
 
 
 def let_go(look: Look) -> bool:
     """Resume the RayCluster of a gang that is opted out; say whether that is over."""
     held = look.view.held
-    ours = held.holds or is_held(look.cluster)
-    if held.is_behind(look.cluster) or held.writing:
+    ours = held.holds or look.source.is_held
+    if held.is_behind(look.source) or held.writing:
         return False
-    if ours and look.cluster.spec.suspend is not False:
+    if ours and look.source.suspended is not False:
         look.actions += _asked(look, ResumeRayCluster)
         return False
-    held.become(Phase.NONE, look.cluster.metadata.generation)
+    held.become(Phase.NONE, look.source.metadata.generation)
     return True
 
 
@@ -150,18 +149,18 @@ def foresee(look: Look) -> Done:
 
     One that a person suspended asks for none, and takes no part of what may be foreseen.
     """
-    held, cluster = look.view.held, as_it_is(look)
-    if isinstance(cluster, StandIn) and cluster.stopped_by_user:
+    held, source = look.view.held, as_it_is(look)
+    if source.stopped_by_user:
         look.scene.cache.foreseen.drop(look.view.key)
         held.foresight_of, held.expected, look.pods = None, (), []
         return NOTHING_DONE
     rules, classes = look.scene.cache.admission, look.scene.cache.priority_classes
     known = held.foresight_of
-    stale = known is None or known[0] is not cluster or known[1] != rules.edition
+    stale = known is None or known[0] is not source or known[1] != rules.edition
     if stale or held.foresight.put_off:
-        outlook = look.scene.foresee(cluster, rules.admission(look.view.key.namespace, classes))
-        held.foresight, held.foresight_of = _foresight(look, outlook), (cluster, rules.edition)
-    before, held.expected = held.expected, with_learned(held, look.cluster, look.now)
+        outlook = look.scene.foresee(source, rules.admission(look.view.key.namespace, classes))
+        held.foresight, held.foresight_of = _foresight(look, outlook), (source, rules.edition)
+    before, held.expected = held.expected, with_learned(held, look.source, look.now)
     look.pods = list(held.expected)
     if held.expected is not before or look.view.key not in look.scene.cache.foreseen:
         look.scene.cache.foresee(look.view.key, look.pods)
@@ -240,7 +239,7 @@ def _hindrance(look: Look) -> NotReady | None:
         said = f"the {_kind(look)} is suspended again; {_named(left)} left to be deleted"
         return NotReady(Reason.HELD, said)
     held = look.view.held
-    is_resumed = not isinstance(look.cluster, StandIn)
+    is_resumed = look.source.resumable is not None
     if look.view.record.drops_held and is_resumed:
         return NotReady(Reason.HELD, f"the RayCluster is being resumed: {OLD_SCHEMA}")
     if held.foresight.unforeseeable and is_resumed:
@@ -258,10 +257,10 @@ def _named(left: Collection[ObservedPod]) -> str:
 def _problem(look: Look) -> NotReady | None:
     """Say why the pods could not be created, as far as that is known."""
     rules, held = look.scene.cache.admission, look.view.held
-    hindrance = wrapped.hindrance(look.cluster, held.foresight.unforeseeable)
+    hindrance = hindrance_of(look.source, held.foresight.unforeseeable)
     if hindrance is not None:
         return hindrance
-    if look.view.record.drops_held and isinstance(look.cluster, StandIn):
+    if look.view.record.drops_held and look.source.resumable is None:
         return NotReady(Reason.HELD, OLD_SCHEMA)
     if rules.unlisted:
         kinds = ", ".join(sorted(each.__name__ for each in rules.unlisted))
@@ -283,7 +282,7 @@ def tell_without_pods(look: Look) -> Done:
 def resume(look: Look) -> Done:
     """Resume the RayCluster once the placement is written, or when its user says so."""
     view, scene = look.view, look.scene
-    always = look.cluster.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
+    always = look.source.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
     cannot_wait = view.record.drops_held or bool(view.held.foresight.unforeseeable)
     if not scene.sighted or not (view.survey.durable or always or cannot_wait):
         return NOTHING_DONE
@@ -361,8 +360,9 @@ def next_at(look: Look) -> Iterator[float | None]:
     if held.learned:
         yield held.learned_until
     yield look.now + held.set_back_until - look.scene.moment.wall
-    if wrapped.rises(look.cluster) and look.scene.allowed.adds_within(look.view.key.namespace):
-        yield look.now + wrapped.MINUTE
+    rises = look.source.rises_every
+    if rises and look.scene.allowed.adds_within(look.view.key.namespace):
+        yield look.now + rises
     if held.asked:
         yield held.asked_at + create_seconds(look)
     if held.refused_since is not None:
@@ -377,14 +377,14 @@ def next_at(look: Look) -> Iterator[float | None]:
 def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -> list[Action]:
     """Ask for a write once for each generation of the RayCluster, again where it failed.
 
-    Of an AppWrapper the record says it all: `wrapper` sees it there.
+    Where another program does it the record says it all: it sees it there.
     """
-    held, cluster = look.view.held, as_it_is(look)
-    generation = cluster.metadata.generation
+    held, source = look.view.held, as_it_is(look)
+    generation, cluster = source.metadata.generation, source.resumable
     if held.writing or held.asked == generation or look.now < held.attempts.not_before:
         return []
     held.asked, held.asked_at = generation, look.now
-    if isinstance(cluster, StandIn):
+    if cluster is None:
         return []
     held.writing = True
     return [what(look.view.key, cluster)]
@@ -397,12 +397,12 @@ def _kind(look: Look) -> str:
 def _is_being_resumed(look: Look) -> bool:
     """Say whether the RayCluster was asked to be resumed, so that pods may come any time."""
     held = look.view.held
-    return held.writing or held.asked == look.cluster.metadata.generation
+    return held.writing or held.asked == look.source.metadata.generation
 
 
 def _is_without_effect(look: Look) -> bool:
     """Say whether the RayCluster stays as it is though the resumption was taken long ago."""
-    held, generation = look.view.held, look.cluster.metadata.generation
+    held, generation = look.view.held, look.source.metadata.generation
     if held.writing or held.asked != generation or look.view.reservation.placement is None:
         return False
     return look.scene.sighted and look.now >= held.asked_at + create_seconds(look)

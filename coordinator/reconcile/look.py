@@ -23,7 +23,7 @@ from coordinator.record.urgency import Bustle
 from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.scheduler_profiles import Profiles
-from kube.objects.ray import RayCluster
+from kube.gang.source import GangSource
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 
@@ -73,7 +73,7 @@ class Look:
     """One look at a gang. `pods` are its members, `before` and `planned_before` what it had."""
 
     view: GangView
-    cluster: RayCluster
+    source: GangSource
     scene: Scene
     pods: list[ObservedPod] = field(init=False)
     before: Placement | None = field(init=False)

@@ -10,8 +10,6 @@ from coordinator.gang.late_starts import stamp_of
 from coordinator.gang.view import Unmade
 from coordinator.messages.actions import WakeKubeRay
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from kube.objects.ray import StandIn
-from kube.ray.ray_cluster import is_of_kuberay, refused_pods
 
 WAKE_AFTER = 35.0
 """Seconds without a new pod until KubeRay is asked to look again."""
@@ -26,8 +24,9 @@ def wake_kuberay(look: Look) -> Done:
         repairs.unmade = Unmade(exist, look.now)
     elif not repairs.unmade.woken and look.now >= repairs.unmade.since + WAKE_AFTER:
         repairs.unmade.woken = True
-        cluster = look.scene.cache.clusters[look.view.key]
-        return Done([WakeKubeRay(look.view.key, cluster, stamp_of(look.scene.moment.wall))])
+        cluster = look.scene.cache.sources[look.view.key].resumable
+        at = stamp_of(look.scene.moment.wall)
+        return Done([WakeKubeRay(look.view.key, cluster, at)] if cluster is not None else ())
     return NOTHING_DONE
 
 
@@ -40,8 +39,8 @@ def next_at(look: Look) -> Iterator[float]:
 
 def _are_due(look: Look) -> bool:
     """Say whether KubeRay owes pods, and does not say why they do not come: then it tries again."""
-    if isinstance(look.cluster, StandIn) or not is_of_kuberay(look.cluster):
+    if look.source.resumable is None or not look.source.is_ours:
         return False
-    if not look.scene.sighted or look.view.understood.head_lost or refused_pods(look.cluster):
+    if not look.scene.sighted or look.view.understood.head_lost or look.source.refused_pods:
         return False
     return any(each.exist < each.terms.count for each in look.view.survey.standing)

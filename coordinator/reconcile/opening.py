@@ -20,10 +20,10 @@ from coordinator.record.urgency import RUNNING
 from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.placement import placement_from_status
+from kube.gang.source import GangSource
 from kube.objects.gang import Gang
-from kube.objects.ray import RayCluster, RayJob, RayOwner
-from kube.ray.held_start import is_held
-from kube.ray.ray_cluster import is_terminating, provisioned_since, was_provisioned
+from kube.objects.ray import RayJob, RayOwner
+from kube.ray.ray_cluster import is_terminating
 from kube.ray.ray_owner import is_suspended_by_muster
 from reservation.edits import placement_from_nominations, placement_from_pins
 from reservation.slots import slots_of, vacant_slots
@@ -34,28 +34,28 @@ from scheduling.model.queue import DEFAULT_QUEUE
 FIRST_GENERATION = 1
 
 
-def open_view(key: GangKey, cluster: RayCluster, scene: Scene) -> GangView:
+def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
     """Begin a view with what the record says; the pins tell where there is no record.
 
     Whatever an earlier leader released or may still be releasing is taken as it stands: its
     placement is adopted, and the pods that are still gated are fenced before anything else. The
     recorded plan stands, or what nominations tell of it, until the first cycle says what it is.
     """
-    view = GangView(key=key, cluster_uid=cluster.metadata.uid, since=scene.moment.now)
+    view = GangView(key=key, cluster_uid=source.metadata.uid, since=scene.moment.now)
     view.telling = Telling(share_of(view.cluster_uid))
     gang = scene.cache.gangs.get(key)
     if gang is not None and is_of(gang, view.cluster_uid):
         _adopt(view, gang)
         take_as_told(view, scene.moment.now)
-    _adopt_hold(view, cluster, gang)
+    _adopt_hold(view, source, gang)
     pods = scene.cache.members(key, view.cluster_uid)
     if view.reservation.placement is None:
-        _adopt_pins(view, cluster, pods)
+        _adopt_pins(view, source, pods)
     if not scene.decided:
         view.queueing.planned = _planned(view) or placement_from_nominations(pods)
         view.nominating.planned_to = frozenset(pod.nominated_to for pod in pods) - {""}
-    view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(cluster), pods)
-    _hear_kuberay(view, cluster, pods)
+    view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(source), pods)
+    _hear_kuberay(view, source, pods)
     _fence_inherited(view, pods, scene)
     return view
 
@@ -88,7 +88,7 @@ def _planned(view: GangView) -> Placement | None:
         return None  # edited by hand
 
 
-def _adopt_hold(view: GangView, cluster: RayCluster, gang: Gang | None) -> None:
+def _adopt_hold(view: GangView, source: GangSource, gang: Gang | None) -> None:
     """Take a RayCluster for held that says so itself, while there is no record that knows better.
 
     The annotation stays where others resume it, and may be there when they suspend it later: then
@@ -96,11 +96,11 @@ def _adopt_hold(view: GangView, cluster: RayCluster, gang: Gang | None) -> None:
     server has the Gangs' definition of one.
     """
     recorded = gang is not None and is_of(gang, view.cluster_uid) and bool(gang.status.phase)
-    is_as_created = cluster.metadata.generation == FIRST_GENERATION
+    is_as_created = source.metadata.generation == FIRST_GENERATION
     if recorded and gang is not None and (gang.status.held is not None or not is_as_created):
         view.held = held_recorded(gang.status.held)
-    elif is_held(cluster):
-        view.held = HeldStart(Phase.WAITING, cluster.metadata.generation)
+    elif source.is_held:
+        view.held = HeldStart(Phase.WAITING, source.metadata.generation)
 
 
 def _adopt_endings(view: GangView, gang: Gang) -> None:
@@ -126,28 +126,28 @@ def _has_begun(view: GangView, owner: RayOwner | None, pods: list[ObservedPod]) 
     return suspended or len(alive) < len(pods) or bool(vacant_slots(placement, alive))
 
 
-def _adopt_pins(view: GangView, cluster: RayCluster, pods: list[ObservedPod]) -> None:
-    placement = _pinned(cluster, pods)
+def _adopt_pins(view: GangView, source: GangSource, pods: list[ObservedPod]) -> None:
+    placement = _pinned(source, pods)
     view.reservation.placement = placement
     if placement is not None:
         view.survey.ran = any(pod.ready for pod in pods)  # it may have; what runs is not given up
 
 
-def _pinned(cluster: RayCluster, pods: list[ObservedPod]) -> Placement | None:
+def _pinned(source: GangSource, pods: list[ObservedPod]) -> Placement | None:
     """What the pins say; of a RayCluster that is being deleted only what is not bound yet."""
     placement = placement_from_pins(pods)
-    if placement is None or not is_terminating(cluster):
+    if placement is None or not is_terminating(source.metadata):
         return placement
     return ending.on_their_way(placement, pods)
 
 
-def _hear_kuberay(view: GangView, cluster: RayCluster, pods: list[ObservedPod]) -> None:
+def _hear_kuberay(view: GangView, source: GangSource, pods: list[ObservedPod]) -> None:
     """Take KubeRay's word that the gang ran, unless some of its pods were not there then."""
-    since = moment_of(provisioned_since(cluster))
+    since = moment_of(source.provisioned_since)
     removed = since > 0 and adoption.leaves_out_pods(since, pods)
     # KubeRay never takes its word back, which was about the pods from before.
     view.repairs.pod_removed = removed or view.eviction.last is not None
-    view.understood.provisioned = was_provisioned(cluster) and not view.repairs.pod_removed
+    view.understood.provisioned = source.was_provisioned and not view.repairs.pod_removed
     view.survey.ran |= view.understood.provisioned and any_on_node(pods)
 
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.eviction import Probe, covered
-from coordinator.gang.stopping import EVICT_PODS, SUSPEND_WRAPPED, Keep, Suspend, Way, way_to_stop
+from coordinator.gang.stopping import DELETE_OBJECTS, EVICT_PODS, Keep, Suspend, Way, way_to_stop
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.look import Done, Look
-from kube.objects.ray import RayCluster, RayJob, StandIn
+from kube.gang.source import GangSource
+from kube.objects.ray import RayJob
 from scheduling.model.verdict import Reason
 
 AT_ONCE = 16
@@ -25,21 +26,21 @@ def probe(look: Look) -> Done:
 def way_of(look: Look) -> Way:
     """Say how the gang can be stopped whole."""
     terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
-    if isinstance(look.cluster, StandIn):
-        return SUSPEND_WRAPPED
+    if look.source.stops_whole:
+        return DELETE_OBJECTS
     if whole is not None and whole.preemptor is None and whole.reason != Reason.BELOW_MINIMUM:
         return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
-    return way_in(scene.cache, scene.queues, look.cluster, terms.queue if terms else "")
+    return way_in(scene.cache, scene.queues, look.source, terms.queue if terms else "")
 
 
-def way_in(cache: ClusterCache, queues: QueueRegistry, cluster: RayCluster, queue: str) -> Way:
+def way_in(cache: ClusterCache, queues: QueueRegistry, source: GangSource, queue: str) -> Way:
     """Say how a gang of a queue can be stopped whole."""
-    if isinstance(cluster, StandIn):
-        return SUSPEND_WRAPPED
-    if cache.owners.is_disowned(cluster):
+    if source.stops_whole:
+        return DELETE_OBJECTS
+    if cache.owners.is_disowned(source):
         return EVICT_PODS
-    owner, allowed = cache.owners.owner_of(cluster), queues.preemption(queue).jobs_may_be_lost
-    return way_to_stop(cluster, owner, queue, jobs_may_be_lost=allowed)
+    owner, allowed = cache.owners.owner_of(source), queues.preemption(queue).jobs_may_be_lost
+    return way_to_stop(source, owner, queue, jobs_may_be_lost=allowed)
 
 
 def deletes_in_the_end(view: GangView, queues: QueueRegistry) -> bool:

@@ -3,13 +3,13 @@
 from collections import Counter
 from dataclasses import replace
 
-from coordinator.gang import wrapped
 from coordinator.gang.foresight import quota_refusal
 from coordinator.gang.held_start import Phase
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.timing_out import create_seconds
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of
+from kube.gang.source import Stage
 
 
 def short_of_quota(look: Look) -> str:
@@ -64,5 +64,5 @@ def _to_come(found: Foreseen, look: Look) -> Foreseen:
     there = Counter(pod.member.pod_set for pod in look.pods if pod.member is not None)
     left = ((each, each.count - there[each.name]) for each in found.pod_sets)
     pod_sets = tuple(replace(each, count=n) for each, n in left if n > 0)
-    objects = found.objects if wrapped.is_being_created(look.cluster) else ()
+    objects = found.objects if look.source.stage is Stage.CREATING else ()
     return replace(found, pod_sets=pod_sets, objects=objects)

@@ -85,7 +85,7 @@ def _write(look: Look) -> list[Action]:
     found = view.understood
     spec = spec_of(view.cluster_uid, found.queue, found.priority, found.terms)
     if record.gang is None:
-        return _create(look, body_of(look.cluster, spec))
+        return _create(look, body_of(look.source, spec))
     if spec != spec_recorded(record.gang) and not _decides(view):
         record.writing = True
         meta = record.gang.metadata

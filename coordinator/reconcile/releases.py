@@ -50,7 +50,7 @@ def _may_begin(look: Look) -> bool:
     view, scene = look.view, look.scene
     if any(each.settled for each in view.survey.standing) or is_failing(view):
         return True
-    arrived = scene.cache.owners.arrived_at(look.cluster)
+    arrived = scene.cache.owners.arrived_at(look.source)
     rank = (view.reservation.admitted_as, -view.understood.priority, arrived, str(view.key))
     return scene.window.admits(view.key, rank, look.now)
 

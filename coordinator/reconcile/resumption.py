@@ -6,15 +6,13 @@ Its pods do not come, or otherwise than foreseen so that they do not fit.
 from collections.abc import Iterator
 from math import floor
 
-from coordinator.gang import wrapped
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start import Doubt, Phase, difference, exist_in_words
 from coordinator.reconcile.fences import gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.timing_out import create_seconds
-from kube.objects.ray import RayCluster, StandIn
+from kube.gang.source import GangSource
 from kube.ray.held_start import asks_to_be_held, never_held
-from kube.ray.ray_cluster import is_answered, refused_pods
 from scheduling.model.verdict import Reason
 
 UNFIT_PATIENCE = 5.0
@@ -71,7 +69,7 @@ def _doubt(look: Look) -> str | None:
     if not any(each.count for each in view.understood.terms.pod_sets):
         return None  # no pods are asked for, or no more
     if view.expects_pods:
-        return REFUSED if refused_pods(look.cluster) else f"{LATE} {view.held.came}"
+        return REFUSED if look.source.refused_pods else f"{LATE} {view.held.came}"
     waits = view.queueing.refusal is not None
     if isinstance(asked, NotReady):
         waits = asked.reason not in STAYS
@@ -81,7 +79,7 @@ def _doubt(look: Look) -> str | None:
 def _due(look: Look, doubt: Doubt) -> float:
     """Return when the room is given back: at once where the API server has answered."""
     if doubt.kind == REFUSED:
-        return doubt.since + (0.0 if is_answered(look.cluster) else look.scene.patience.bind)
+        return doubt.since + (0.0 if look.source.refuses_for_good else look.scene.patience.bind)
     return doubt.since + (UNFIT_PATIENCE if doubt.kind == UNFIT else create_seconds(look))
 
 
@@ -94,7 +92,7 @@ def _return(look: Look, doubt: Doubt) -> Done:
     if differs and doubt.kind == UNFIT:
         held.learn(pods, look.now)
     view.reservation.placement = None
-    held.become(Phase.SUSPENDING, look.cluster.metadata.generation)
+    held.become(Phase.SUSPENDING, look.source.metadata.generation)
     if doubt.kind != UNFIT or held.returns:
         reason = Reason.PODS_REFUSED if doubt.kind == REFUSED else Reason.HELD
         pause(look, NotReady(reason, why))
@@ -103,16 +101,14 @@ def _return(look: Look, doubt: Doubt) -> Done:
 
 
 def _why(look: Look, doubt: Doubt, differs: str) -> str:
-    view, refused = look.view, refused_pods(look.cluster)
+    view, refused = look.view, look.source.refused_pods
     if doubt.kind == UNFIT:
         return differs or "its pods exist and could not be placed"
     exist = exist_in_words(view.survey.standing)
     if refused:
         return f"{exist}; KubeRay could not create more: {refused}"
-    late = f"{exist}, and none came within {create_seconds(look)} s"
-    if isinstance(look.cluster, StandIn):
-        return late + wrapped.trouble(look.cluster)
-    return f"{late} (is KubeRay running?)"
+    seconds = create_seconds(look)
+    return f"{exist}, and none came within {seconds} s{look.source.why_late}"
 
 
 def pause(look: Look, why: NotReady) -> None:
@@ -129,18 +125,18 @@ def pause(look: Look, why: NotReady) -> None:
 
 def _not_held(look: Look) -> str:
     """Say why a gang is not held though it is asked for; empty where it is, or was."""
-    view, terms = look.view, look.view.understood.terms
-    if terms is None or view.held.phase is not Phase.NONE or isinstance(look.cluster, StandIn):
+    view, terms, cluster = look.view, look.view.understood.terms, look.source.resumable
+    if terms is None or view.held.phase is not Phase.NONE or cluster is None:
         return ""
     queue_holds = look.scene.queues.holds(terms.queue)
-    if not asks_to_be_held(look.cluster.metadata.annotations, queue_holds=queue_holds):
+    if not asks_to_be_held(cluster.metadata.annotations, queue_holds=queue_holds):
         return ""
     because = OLD_SCHEMA if view.record.drops_held else ""
-    because = because or never_held(look.cluster, look.scene.cache.owners.owner_of(look.cluster))
+    because = because or never_held(cluster, look.scene.cache.owners.owner_of(look.source))
     because = because or view.held.foresight.unforeseeable
     return because or "that is decided when a RayCluster is created, or it was resumed by others"
 
 
-def as_it_is(look: Look) -> RayCluster:
+def as_it_is(look: Look) -> GangSource:
     """Return the RayCluster as it was seen: a look at a gang that waits has it as if resumed."""
-    return look.scene.cache.clusters[look.view.key]
+    return look.scene.cache.sources[look.view.key]

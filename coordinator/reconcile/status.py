@@ -31,7 +31,7 @@ from coordinator.record.urgency import (
 )
 from kube.codec.placement import placement_to_status, shortage_to_status
 from kube.foreseen.gang import is_foreseen
-from kube.ray.gang_terms import HEAD, pods_wanted
+from kube.ray.gang_terms import HEAD
 from reservation.release_order import order_in_words
 from reservation.slots import is_released, slots_of
 from scheduling.model.holder import gang_holder
@@ -241,7 +241,9 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
 def _counted(view: GangView) -> tuple[int, int]:
     """Count the pods that are ready, and all; by the RayCluster alone where it is misconfigured."""
     if view.understood.terms is None and view.understood.read is not None:
-        return view.survey.ready, pods_wanted(view.understood.read[0])
+        return view.survey.ready, sum(
+            each.count for each in view.understood.read[0].pod_sets_wanted
+        )
     ready = sum(each.ready for each in view.survey.standing)
     return ready, sum(each.terms.count for each in view.survey.standing)
 

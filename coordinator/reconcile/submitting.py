@@ -52,7 +52,7 @@ def _foreseen(look: Look, terms: GangTerms, gang: Mapping[str, int]) -> Submitte
     ever run it, and where the queue asks for nodes anyway, the gang waits for its own pods alone.
     """
     cache, key = look.scene.cache, look.view.key
-    job, queue = cache.owners.maker_of(look.cluster), look.scene.queues.objects.get(terms.queue)
+    job, queue = cache.owners.maker_of(look.source), look.scene.queues.objects.get(terms.queue)
     if not isinstance(job, RayJob) or (queue is not None and queue.spec.provisioning is not None):
         return None
     admission = cache.admission.admission(key.namespace, cache.priority_classes)

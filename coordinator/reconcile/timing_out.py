@@ -34,7 +34,7 @@ def time_out(look: Look) -> Done:
         return NOTHING_DONE  # a budget refused it of late
     timeouts = timeouts_of(look)
     if view.late is None or not view.late.is_current:
-        view.late = one_more(view.late, edition_of(look.cluster), timeouts, wall)
+        view.late = one_more(view.late, edition_of(look.source), timeouts, wall)
     assert view.late is not None
     message = cause_in_words(view.late, timeouts)
     view.eviction.decide(Ending(Reason.READY_TIMEOUT, message, look.scene.moment.stamp))
@@ -86,7 +86,7 @@ def pause(look: Look) -> NotReady | None:
 def forget_what_is_over(look: Look) -> Done:
     """Begin to count anew: the gang got ready, or its RayCluster says another try."""
     view = look.view
-    if view.late is not None and (view.survey.ran or view.late.of != edition_of(look.cluster)):
+    if view.late is not None and (view.survey.ran or view.late.of != edition_of(look.source)):
         view.late = None
     if view.late is not None and view.reservation.placement is None:
         view.late = replace(view.late, is_current=False)

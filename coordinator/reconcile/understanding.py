@@ -8,32 +8,22 @@ from operator import is_not
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.growth import minimums_of, without_growth
 from coordinator.gang.priority import Asked, lowest_priority
+from coordinator.gang.source import with_added, without_succeeded
 from coordinator.gang.view import GangView
-from coordinator.gang.wrapped import added_priority, with_added, without_succeeded
 from coordinator.reconcile.fences import may_arrive
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
-from kube.objects.ray import RayCluster
+from kube.gang.source import GangSource
 from kube.ray.gang_terms import (
     HEAD,
     GangTerms,
     Misconfigured,
     fixed_queue,
-    gang_terms,
     priority_class_asked,
     queue_counted_in,
 )
-from kube.ray.ray_cluster import (
-    Answer,
-    OptIn,
-    is_terminating,
-    makes_invalid_pods,
-    makes_no_other_head,
-    may_be_gang,
-    opt_in,
-    was_provisioned,
-)
+from kube.ray.ray_cluster import OptIn, is_terminating
 from reservation.replicas import handed_on, trim, without_halves
 from reservation.slots import slots_of
 from reservation.unclaimed import without_unclaimed
@@ -41,12 +31,9 @@ from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
 
 
-def opt_in_of(cluster: RayCluster, cache: ClusterCache) -> OptIn:
+def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:
     """Whether the Ray cluster is a gang."""
-    meta = cluster.metadata
-    if not may_be_gang(cluster, cache.home):
-        return OptIn(Answer.NO)
-    return opt_in(meta.labels, meta.annotations, cache.namespace_labels(meta.namespace))
+    return source.opt_in(cache.home, cache.namespace_labels(source.metadata.namespace))
 
 
 def understand(look: Look) -> Done:
@@ -58,16 +45,16 @@ def understand(look: Look) -> Done:
         terms = found.terms or _terms_on_record(view)
     broken = bool(found.problem)
     terms = _as_started(look, _in_its_queue(look, terms))
-    terms = without_succeeded(look.cluster, terms, pods)
-    terms = with_added(look.cluster, terms, pods)
+    terms = without_succeeded(look.source, terms, pods)
+    terms = with_added(look.source, terms, pods)
     found.terms = terms
     found.queue = terms.queue if terms is not None else _queue_asked(look)
     found.has_quota = look.scene.queues.has_quota(found.queue)
     said_before = found.provisioned or not view.repairs.pod_removed
-    found.provisioned = was_provisioned(look.cluster) and said_before
-    found.terminating = is_terminating(look.cluster)
+    found.provisioned = look.source.was_provisioned and said_before
+    found.terminating = is_terminating(look.source.metadata)
     found.head_lost = _lost_for_good(look)
-    found.never_made = found.head_lost or makes_invalid_pods(look.cluster)
+    found.never_made = found.head_lost or look.source.makes_invalid_pods
     name = terms.priority_class if terms is not None and not broken else ""
     asked = _class_asked(name, view.key.namespace, look.scene)
     found.priority = asked.priority(lowest) + _added(look)
@@ -78,21 +65,21 @@ def understand(look: Look) -> Done:
 
 def _queue_asked(look: Look) -> str:
     labels = look.scene.cache.namespace_labels(look.view.key.namespace)
-    return queue_counted_in(look.cluster, labels, look.scene.queues.selections)
+    return queue_counted_in(look.source.metadata, labels, look.scene.queues.selections)
 
 
 def _lost_for_good(look: Look) -> bool:
     """Say whether the head is gone or going, and KubeRay makes no other."""
     heads = (pod.member for pod in look.pods if pod.alive)
     there = any(member is not None and member.pod_set == HEAD for member in heads)
-    return not there and look.scene.sighted and makes_no_other_head(look.cluster)
+    return not there and look.scene.sighted and look.source.makes_no_other_head
 
 
 def _added(look: Look) -> int:
-    """Return what an AppWrapper adds to its priority, where the operator lets that count."""
+    """Return what the gang's source adds to its priority, where the operator lets that count."""
     if not look.scene.allowed.adds_within(look.view.key.namespace):
         return 0
-    return added_priority(look.cluster, look.scene.moment.wall)
+    return look.source.added_priority(look.scene.moment.wall)
 
 
 def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
@@ -111,7 +98,7 @@ def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
     if not fixed:
         placed.queue = terms.queue
         return terms
-    found.problem = found.problem or fixed_queue(look.cluster, placed.queue)
+    found.problem = found.problem or fixed_queue(look.source.metadata, placed.queue)
     return replace(terms, queue=placed.queue)
 
 
@@ -185,7 +172,7 @@ def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
 
 def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
     terms = _terms_asked(look)
-    name = priority_class_asked(look.cluster)
+    name = priority_class_asked(look.source.metadata)
     problem = _class_asked(name, look.view.key.namespace, look.scene).problem(lowest)
     if isinstance(terms, Misconfigured):
         return None, "; ".join(filter(None, (terms.message, problem)))
@@ -194,12 +181,12 @@ def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
 
 def _terms_asked(look: Look) -> GangTerms | Misconfigured:
     """Read the terms where the RayCluster, its namespace or the queues are not those read last."""
-    cluster, found = look.cluster, look.view.understood
+    source, found = look.source, look.view.understood
     selections = look.scene.queues.selections
-    labels = look.scene.cache.namespace_labels(cluster.metadata.namespace)
-    sources = (cluster, labels, selections)
+    labels = look.scene.cache.namespace_labels(source.metadata.namespace)
+    sources = (source, labels, selections)
     if found.said is None or found.read is None or any(map(is_not, found.read, sources)):
-        found.read, found.said = sources, gang_terms(cluster, labels, selections)
+        found.read, found.said = sources, source.terms(labels, selections)
     return found.said
 
 

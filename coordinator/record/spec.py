@@ -6,12 +6,10 @@ from typing import Any
 import msgspec
 import msgspec.structs
 
+from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.gang import Gang
-from kube.objects.ray import RayCluster, StandIn
 from kube.ray.gang_terms import GangTerms, PodSetTerms, TopologyTerms
-from scheduling.model.gang import GangKey
-from scheduling.model.holder import gang_holder
 
 Spec = dict[str, Any]
 
@@ -62,15 +60,14 @@ def terms_recorded(gang: Gang) -> GangTerms:
     )
 
 
-def body_of(cluster: RayCluster, spec: Spec) -> dict[str, Any]:
-    """The Gang object to create: owned by its RayCluster or AppWrapper, so that it goes with it."""
-    meta, holder = cluster.metadata, gang_holder(GangKey("", cluster.metadata.name))
-    version = cluster.api_version if isinstance(cluster, StandIn) else names.RAY_API_VERSION
+def body_of(source: GangSource, spec: Spec) -> dict[str, Any]:
+    """The Gang object to create: owned by what it is the gang of, so that it goes with it."""
+    meta, found = source.metadata, source.owner
     owner = {
-        "apiVersion": version,
-        "kind": holder.kind,
-        "name": holder.name,
-        "uid": meta.uid,
+        "apiVersion": found.api_version,
+        "kind": found.kind,
+        "name": found.name,
+        "uid": found.uid,
         "controller": False,
         "blockOwnerDeletion": False,
     }

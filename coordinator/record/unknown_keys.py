@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from coordinator.messages.actions import EmitEvent
 from coordinator.record.event_budget import renewal_of
-from kube.objects.ray import RayCluster
+from kube.gang.source import GangSource
 from kube.ray.known_keys import unknown_keys
 from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
@@ -24,9 +24,9 @@ class UnknownKeys:
     _said: dict[GangKey, EmitEvent] = field(default_factory=dict)
     _told: dict[GangKey, tuple[EmitEvent, float]] = field(default_factory=dict)
 
-    def seen(self, key: GangKey, cluster: RayCluster) -> None:
+    def seen(self, key: GangKey, source: GangSource) -> None:
         """Take in a RayCluster as it is now."""
-        meta = cluster.metadata
+        meta = source.metadata
         message = unknown_keys(meta.labels, meta.annotations)
         if message:
             reason = Reason.UNKNOWN_KEY

@@ -12,6 +12,8 @@ from typing import Any, TypeVar, assert_never
 
 import structlog
 
+from appwrapper.gang.stand_in import StandIn
+from appwrapper.gang.watched import AppWrapperReading, as_gang
 from coordinator import metrics
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
@@ -77,11 +79,10 @@ from kube.objects.names import (
 )
 from kube.objects.provisioning import ProvisioningRequest
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster, RayJob, RayService, StandIn
+from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, unwrapped, wrapped_by
-from kube.wrapped.watched import AppWrapperReading, as_gang
 from runtime.slicing import settle_heap
 from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey

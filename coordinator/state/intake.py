@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from coordinator.gang.source import source_of
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     AdmissionRuleGone,
@@ -57,7 +58,7 @@ from coordinator.messages.events import (
 from coordinator.state import node_request_intake, pod_intake, resuming, terms
 from coordinator.state.known import Known
 from kube.objects.admission import AdmissionRule, ResourceQuota
-from kube.ray.ray_cluster import is_terminating, says_the_same
+from kube.ray.ray_cluster import is_terminating
 from scheduling.model.gang import GangKey
 
 
@@ -91,19 +92,19 @@ def _node_changed(known: Known, name: str) -> None:
 def _cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
     meta = event.cluster.metadata
     key = GangKey(meta.namespace, meta.name)
-    before = known.cache.clusters.get(key)
-    if before is not None and says_the_same(before, event.cluster):
+    source, before = source_of(event.cluster), known.cache.sources.get(key)
+    if before is not None and before.content == source.content:
         return  # most of what KubeRay writes there is for its own users
-    known.agenda.cycle_wanted |= is_terminating(event.cluster)
-    known.cache.put_cluster(key, event.cluster)
-    known.unknown_keys.seen(key, event.cluster)
+    known.agenda.cycle_wanted |= is_terminating(meta)
+    known.cache.put_source(key, source)
+    known.unknown_keys.seen(key, source)
     known.agenda.dirty.add(key)
 
 
 def _cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
-    before = known.cache.clusters.get(event.key)
+    before = known.cache.sources.get(event.key)
     if before is not None and before.metadata.uid == event.uid:
-        known.cache.remove_cluster(event.key)
+        known.cache.remove_source(event.key)
         known.unknown_keys.gone(event.key)
     known.agenda.dirty.add(event.key)
     known.agenda.cycle_wanted = True
@@ -178,7 +179,7 @@ def _namespace_seen(event: NamespaceSeen, known: Known, moment: Moment) -> None:
     known.cache.put_namespace(event.namespace)
     known.reports.selected.forget()
     if dict(before) != dict(event.namespace.metadata.labels):
-        keys = known.cache.clusters.keys() | known.quota.gangs.keys()
+        keys = known.cache.sources.keys() | known.quota.gangs.keys()
         known.agenda.dirty |= {key for key in keys if key.namespace == name}
 
 

@@ -7,7 +7,7 @@ from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
-from coordinator.gang.foresight import Foresee
+from coordinator.gang.foresight import Foresee, foresee
 from coordinator.gang.left_nominations import Left
 from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
@@ -32,7 +32,6 @@ from coordinator.state.submitters import Submitters
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
 from kube.codec.scheduler_profiles import STOCK, Profiles
-from kube.foreseen.gang import foreseen_gang
 from scheduling.admission.refusal_memory import Memory
 from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey
@@ -152,7 +151,7 @@ class Known:
     term: Term = field(default_factory=Term)
     blind: set[str] = field(default_factory=set)
     came_at: float = NEVER
-    foresee: Foresee = foreseen_gang
+    foresee: Foresee = foresee
     profiles: Profiles = field(default_factory=lambda: STOCK)
     guard: Guard = Guard.NONE
     scheduler: str = ""

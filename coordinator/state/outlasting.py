@@ -96,7 +96,7 @@ class Outlasting:
 
     def _left_of(self, key: GangKey, gang: Gang) -> Iterator[ObservedPod]:
         """The pods on their way of the RayCluster of a Gang, where that is gone."""
-        cluster = self._cache.clusters.get(key)
+        cluster = self._cache.sources.get(key)
         if cluster is not None and is_of(gang, cluster.metadata.uid):
             return
         for pod in self._cache.pods_of(key):

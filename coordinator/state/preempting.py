@@ -102,7 +102,7 @@ def _begin(known: Known, preemption: Preemption, chosen: Chosen, moment: Moment)
     if not chosen or any(key not in known.views for key in chosen):
         return
     message = f"stopped for {gang_holder(preemptor)}{_rank(known, preemptor)}"
-    cluster = known.cache.clusters.get(preemptor)
+    cluster = known.cache.sources.get(preemptor)
     uid = cluster.metadata.uid if cluster is not None else ""
     known.term.trials[preemptor] = Trial(chosen, parted(preemption.plan)[0])
     for key, parts in chosen.items():
@@ -202,7 +202,7 @@ def _being_evicted(known: Known, namespaces: Collection[str]) -> Iterator[Observ
 
 def _is_suspended(known: Known, view: GangView) -> bool:
     """Say whether a gang ends by its RayJob, without an eviction."""
-    terms, cluster = view.understood.terms, known.cache.clusters.get(view.key)
+    terms, cluster = view.understood.terms, known.cache.sources.get(view.key)
     if cluster is None:
         return False
     way = way_in(known.cache, known.queues, cluster, terms.queue if terms else "")

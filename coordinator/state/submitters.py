@@ -112,7 +112,7 @@ class Submitters:
         return at is not None and all(row is not None and nodes.free[row][at] >= 0 for row in rows)
 
     def _job_of(self, key: GangKey) -> RayJob | None:
-        cluster = self._cache.clusters.get(key)
+        cluster = self._cache.sources.get(key)
         owner = self._cache.owners.maker_of(cluster) if cluster is not None else None
         return owner if isinstance(owner, RayJob) else None
 

@@ -13,7 +13,7 @@ def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
     gated = frozenset(pod.uid for pod in known.cache.pods.values() if pod.gated)
     known.term = Term(event.epoch, frozenset() if event.clean else gated)
     known.outlasting.adopt(moment.now + known.patience.arrival)
-    known.agenda.dirty = set(known.cache.clusters) | set(known.cache.gangs)
+    known.agenda.dirty = set(known.cache.sources) | set(known.cache.gangs)
     known.agenda.dirty |= known.cache.keys_of_pods() | known.quota.gangs.keys()
     known.agenda.dirty |= known.stray_gates.keys()
     known.reports.census.changed |= known.queues.objects.keys()

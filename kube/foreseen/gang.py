@@ -1,7 +1,8 @@
-"""The pods of a RayCluster, or of an AppWrapper in its form, that does not have them yet."""
+"""Works out the pods of a gang that does not have them yet; of a RayCluster as KubeRay does."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from msgspec import structs
@@ -15,7 +16,7 @@ from kube.foreseen.kuberay import head_pod, worker_pod
 from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.pod_templates import GroupTemplate, TemplatePod, TemplateSpec
-from kube.objects.ray import RayCluster, StandIn, WorkerGroup
+from kube.objects.ray import RayCluster, WorkerGroup
 from kube.ray.gang_terms import PodSetTerms, pod_sets_wanted
 from kube.ray.pod_templates import (
     MOST_BYTES,
@@ -82,37 +83,38 @@ class _KnownOnlyThen(ValueError):  # noqa: N818 - what it says of a template
     """What of a template shows only in the pods that are made of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class PodSetToCome:
+    """A pod set before it has pods: what it is called, its template, and what pod that makes."""
+
+    terms: PodSetTerms
+    where: str
+    template: Callable[[], GroupTemplate | None]
+    pod: Callable[[GroupTemplate], TemplatePod]
+
+
 def foreseen_gang(cluster: RayCluster, admission: Admission) -> Outlook:
     """Work out the pods of a RayCluster that is suspended, as they are once it is not."""
-    if isinstance(cluster, StandIn) and (cluster.refused or cluster.unforeseeable):
-        return _said_of(cluster)
-    wanted = pod_sets_wanted(resumed(cluster))
-    count = sum(each.count for each in wanted)
+    head, *workers = pod_sets_wanted(resumed(cluster))
+    groups = zip(workers, cluster.spec.worker_group_specs, strict=True)
+    to_come = [_head_to_come(cluster, head), *(_to_come(cluster, *each) for each in groups)]
+    return foreseen_pod_sets(cluster.metadata, to_come, "workerGroupSpecs", admission)
+
+
+def foreseen_pod_sets(
+    meta: ObjectMeta, to_come: Sequence[PodSetToCome], where: str, admission: Admission
+) -> Outlook:
+    """Work out the pods of a gang from its pod sets; `where` is what those are called together."""
+    count = sum(each.terms.count for each in to_come)
     if count > MOST_PODS:
-        where = "pod sets" if isinstance(cluster, StandIn) else "workerGroupSpecs"
         return NeverAdmitted(f"{where}: {count} pods are too many; allowed: {MOST_PODS}")
     found = []
-    for terms, group in zip(wanted, _groups(cluster), strict=True):
-        outlook = _pod_set(cluster, terms, group, admission)
+    for each in to_come:
+        outlook = _pod_set(each, admission)
         if not isinstance(outlook, ForeseenPodSet):
             return outlook
         found.append(outlook)
-    pod_sets = tuple(each for each in found if each.count)
-    objects = tuple(cluster.objects.items()) if isinstance(cluster, StandIn) else ()
-    return Foreseen(cluster.metadata.name, cluster.metadata.uid, pod_sets, objects)
-
-
-def _said_of(wrapped: StandIn) -> NeverAdmitted | Unforeseeable:
-    """Say what stands in the way of an AppWrapper, whatever the namespace admits."""
-    if wrapped.refused:
-        return NeverAdmitted(wrapped.refused)
-    return Unforeseeable(wrapped.unforeseeable)
-
-
-def _groups(cluster: RayCluster) -> tuple[WorkerGroup | None, ...]:
-    """List what pod sets are made of; None for the head, which an AppWrapper does not have."""
-    groups = cluster.spec.worker_group_specs
-    return groups if isinstance(cluster, StandIn) else (None, *groups)
+    return Foreseen(meta.name, meta.uid, tuple(each for each in found if each.count))
 
 
 def observed_pods(found: Foreseen, profiles: Profiles = STOCK) -> Iterator[ObservedPod]:
@@ -135,13 +137,26 @@ def is_foreseen(pod: ObservedPod) -> bool:
     return _MARK in pod.name
 
 
+def _head_to_come(cluster: RayCluster, terms: PodSetTerms) -> PodSetToCome:
+    def pod(template: GroupTemplate) -> TemplatePod:
+        return head_pod(cluster, template, autoscaler_options(cluster.spec))
+
+    return PodSetToCome(terms, "headGroupSpec", partial(head_template, cluster.spec), pod)
+
+
+def _to_come(cluster: RayCluster, terms: PodSetTerms, group: WorkerGroup) -> PodSetToCome:
+    name = group.group_name
+    where, template = f"workerGroupSpecs[{name}]", partial(worker_template, group)
+    return PodSetToCome(terms, where, template, partial(worker_pod, cluster, name))
+
+
 def _pod_set(
-    cluster: RayCluster, terms: PodSetTerms, group: WorkerGroup | None, admission: Admission
+    to_come: PodSetToCome, admission: Admission
 ) -> ForeseenPodSet | NeverAdmitted | Unforeseeable:
-    """Work out one pod set; `group` is None for the head."""
-    where = _where(cluster, group)
+    """Work out one pod set."""
+    terms, where = to_come.terms, to_come.where
     try:
-        pod = admitted(_made(cluster, group), admission)
+        pod = admitted(_made(to_come), admission)
     except _KnownOnlyThen as why:
         return Unforeseeable(f"{where}.template: {why}")
     except (NotAdmitted, InvalidObject, UnreadableTemplate) as why:
@@ -149,35 +164,16 @@ def _pod_set(
     return ForeseenPodSet(terms.name, terms.count, terms.hosts, pod)
 
 
-def _where(cluster: RayCluster, group: WorkerGroup | None) -> str:
-    if group is None:
-        return "headGroupSpec"
-    kind = "pod set" if isinstance(cluster, StandIn) else "workerGroupSpecs"
-    return f"{kind}[{group.group_name}]"
-
-
-def _made(cluster: RayCluster, group: WorkerGroup | None) -> TemplatePod:
-    """Make a pod as KubeRay does."""
-    read = head_template(cluster.spec) if group is None else worker_template(group)
+def _made(to_come: PodSetToCome) -> TemplatePod:
+    """Make a pod as its controller does."""
+    read = to_come.template()
     if read is None:
         raise _KnownOnlyThen(f"absent, or all templates together have more than {MOST_BYTES} bytes")
     if not read.template.spec.containers:
         raise NotAdmitted("spec.containers: there is none; allowed: one or more")
     for fault in _known_only_then(read.template.spec):
         raise _KnownOnlyThen(fault)
-    if isinstance(cluster, StandIn):
-        return _wrapped_pod(cluster, read)
-    if group is None:
-        return head_pod(cluster, read, autoscaler_options(cluster.spec))
-    return worker_pod(cluster, group.group_name, read)
-
-
-def _wrapped_pod(wrapped: StandIn, group: GroupTemplate) -> TemplatePod:
-    """Take a pod of an AppWrapper as it stands in its group: its labels name its gang."""
-    found = group.template
-    labels = found.metadata.labels if found.metadata else {}
-    meta = ObjectMeta(namespace=wrapped.metadata.namespace, labels=labels)
-    return TemplatePod(metadata=meta, spec=found.spec)
+    return to_come.pod(read)
 
 
 def _known_only_then(spec: TemplateSpec) -> Iterator[str]:

@@ -195,7 +195,7 @@ class AppWrapperStatus(Part, frozen=True, omit_defaults=True):
 
 
 class AppWrapper(Slim, frozen=True):
-    """An AppWrapper as it is watched; its spec is read by `kube.wrapped`."""
+    """An AppWrapper as it is watched; its spec is read by `appwrapper.spec`."""
 
     api_version: str = ""
     kind: str = ""

@@ -63,36 +63,6 @@ class RayCluster(Slim, frozen=True):
     status: RayClusterStatus = RayClusterStatus()
 
 
-class StandIn(RayCluster, frozen=True):
-    """An AppWrapper in the form of a RayCluster without a head: a worker group is a pod set of it.
-
-    No JSON is read as one, so none can pretend to be one. The template of a group is the pod as its
-    controller creates it, and `min_replicas` how many replicas must start at once. `refused` says
-    why nothing of it can be created, `unforeseeable` why its pods are known only once they exist,
-    and `notices` what its user should know besides; they are not kept.
-
-    `phase` and `said` are phase and message of its status, `edited` is the generation of the
-    AppWrapper itself: that of the stand-in counts changes of its phase too. `completions` says of
-    pod sets how many pods are made in all, where one that succeeds is not replaced. `bare` are
-    those that are wrapped as Pods: none of them is created again. `objects` counts what is wrapped
-    and is no Pod, by the names that quotas use.
-    """
-
-    refused: str = ""
-    unforeseeable: str = ""
-    notices: tuple[str, ...] = ()
-    api_version: str = ""
-    phase: str = ""
-    said: str = ""
-    stopped_by_user: bool = False
-    edited: int = 0
-    priority: int = 0
-    priority_slope: float = 0.0
-    completions: dict[str, int] = {}
-    bare: frozenset[str] = frozenset()
-    objects: dict[str, int] = {}
-
-
 class RayJobSpec(Part, frozen=True):
     """What of a RayJob says how it can be stopped and started again, and how it is submitted."""
 

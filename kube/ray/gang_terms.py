@@ -1,14 +1,14 @@
 """Reads the gang of a RayCluster: pod sets, minimum and topology, and the faults in its values."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kube.objects import names
-from kube.objects.base import Labels
-from kube.objects.ray import RayCluster, RayClusterSpec, StandIn, WorkerGroup
+from kube.objects.base import Labels, ObjectMeta
+from kube.objects.ray import RayCluster, RayClusterSpec, WorkerGroup
 from kube.ray.ray_cluster import MOST_GROUPS, Answer, OptIn, opt_in
 from scheduling.queueing.membership import NO_SELECTIONS, NotAllowed, Selections, choose_queue
 
@@ -107,13 +107,38 @@ class GangTerms:
     grows_whole: bool = False
 
 
+PodSetsOf: TypeAlias = Callable[[RayCluster, Mapping[str, int]], tuple[PodSetTerms, ...]]
+"""Makes pod sets of the groups of a RayCluster, and the replicas that must start at once."""
+
+
+def ray_pod_sets(cluster: RayCluster, minimums: Mapping[str, int]) -> tuple[PodSetTerms, ...]:
+    """List the pod sets that KubeRay makes: the head, and one of each worker group."""
+    head = PodSetTerms(name=HEAD, count=1, minimum=1, hosts=1)
+    usual = least if cluster.spec.enable_in_tree_autoscaling else _replicas
+    workers = (
+        worker_set(group, minimums.get(group.group_name, usual(group)))
+        for group in cluster.spec.worker_group_specs
+    )
+    return as_suspended((head, *workers), cluster.spec)
+
+
 def gang_terms(
-    cluster: RayCluster, namespace_labels: Labels, selections: Selections = NO_SELECTIONS
+    cluster: RayCluster,
+    namespace_labels: Labels,
+    selections: Selections = NO_SELECTIONS,
+    pod_sets: PodSetsOf = ray_pod_sets,
 ) -> GangTerms | Misconfigured:
-    """Read what a RayCluster asks for; `selections` has the GangQueues there are."""
-    labels, annotations = cluster.metadata.labels, cluster.metadata.annotations
+    """Read what a RayCluster asks for; `selections` has the GangQueues there are.
+
+    `pod_sets` makes pod sets of the groups, where KubeRay does not.
+    """
+    meta, labels, annotations = (
+        cluster.metadata,
+        cluster.metadata.labels,
+        cluster.metadata.annotations,
+    )
     minimums = _minimums(annotations.get(names.MIN_REPLICAS, ""))
-    asked, queue = queue_named(cluster), queue_asked(cluster, namespace_labels, selections)
+    asked, queue = queue_named(meta), queue_asked(meta, namespace_labels, selections)
     duration = annotations.get(names.EXPECTED_DURATION)
     found = chain(
         _opt_in_problems(opt_in(labels, annotations, namespace_labels)),
@@ -131,8 +156,8 @@ def gang_terms(
         return Misconfigured(problems)
     return GangTerms(
         queue=queue,
-        priority_class=priority_class_asked(cluster),
-        pod_sets=_pod_sets(cluster, {each.group: int(each.number) for each in minimums}),
+        priority_class=priority_class_asked(meta),
+        pod_sets=pod_sets(cluster, {each.group: int(each.number) for each in minimums}),
         expected_duration=None if duration is None else parse_duration(duration),
         topology=_topology(annotations),
         create_pods=annotations.get(names.CREATE_PODS, ""),
@@ -141,31 +166,26 @@ def gang_terms(
 
 
 def queue_asked(
-    cluster: RayCluster, namespace_labels: Labels, selections: Selections
+    meta: ObjectMeta, namespace_labels: Labels, selections: Selections
 ) -> str | NotAllowed:
     """Return the queue that a RayCluster names, or that its namespace has."""
-    return choose_queue(queue_named(cluster), namespace_labels, selections)
+    return choose_queue(queue_named(meta), namespace_labels, selections)
 
 
-def priority_class_asked(cluster: RayCluster) -> str:
-    """Return the priority class that a RayCluster names; empty where it names none."""
-    return _said(names.PRIORITY_CLASS, cluster.metadata.labels, cluster.metadata.annotations)
+def priority_class_asked(meta: ObjectMeta) -> str:
+    """Return the priority class that an object names; empty where it names none."""
+    return _said(names.PRIORITY_CLASS, meta.labels, meta.annotations)
 
 
-def queue_counted_in(cluster: RayCluster, namespace_labels: Labels, selections: Selections) -> str:
+def queue_counted_in(meta: ObjectMeta, namespace_labels: Labels, selections: Selections) -> str:
     """Return the queue that a RayCluster asks for, or the built-in one where it may not use it."""
-    queue = queue_asked(cluster, namespace_labels, selections)
+    queue = queue_asked(meta, namespace_labels, selections)
     return names.DEFAULT_QUEUE if isinstance(queue, NotAllowed) else queue
-
-
-def pods_wanted(cluster: RayCluster) -> int:
-    """Count the pods that a RayCluster asks for, also where its annotations cannot be used."""
-    return sum(each.count for each in pod_sets_wanted(cluster))
 
 
 def pod_sets_wanted(cluster: RayCluster) -> tuple[PodSetTerms, ...]:
     """List the pod sets that KubeRay makes for a RayCluster, whatever its annotations say."""
-    return _pod_sets(cluster, {})
+    return ray_pod_sets(cluster, {})
 
 
 def bad_priority_class(
@@ -188,9 +208,9 @@ def bad_priority_class(
     return Misconfigured((Problem(names.PRIORITY_CLASS, name, allowed),))
 
 
-def fixed_queue(cluster: RayCluster, queue: str) -> str:
+def fixed_queue(meta: ObjectMeta, queue: str) -> str:
     """Say that a RayCluster names another queue than the one that its gang was admitted in."""
-    asked = queue_named(cluster)
+    asked = queue_named(meta)
     if asked in ("", queue):
         return ""
     allowed = f"{queue}: the queue of an admitted gang cannot be changed"
@@ -211,45 +231,44 @@ def parse_duration(text: str) -> float | None:
     return seconds if 0 < seconds < _LONGEST else None
 
 
-def queue_named(cluster: RayCluster) -> str:
-    """Return the queue that the RayCluster itself names; empty where it names none."""
-    return _said(names.QUEUE, cluster.metadata.labels, cluster.metadata.annotations)
+def queue_named(meta: ObjectMeta) -> str:
+    """Return the queue that an object itself names; empty where it names none."""
+    return _said(names.QUEUE, meta.labels, meta.annotations)
 
 
 def _said(key: str, labels: Labels, annotations: Labels) -> str:
     return labels.get(key) or annotations.get(key, "")
 
 
-def _pod_sets(cluster: RayCluster, minimums: Mapping[str, int]) -> tuple[PodSetTerms, ...]:
-    head = PodSetTerms(name=HEAD, count=1, minimum=1, hosts=1)
-    workers = (_worker_set(group, cluster, minimums) for group in cluster.spec.worker_group_specs)
-    sets = (*workers,) if isinstance(cluster, StandIn) else (head, *workers)
-    if cluster.spec.suspend:
-        return tuple(PodSetTerms(each.name, 0, 0, each.hosts) for each in sets)
-    return sets
+def as_suspended(sets: tuple[PodSetTerms, ...], spec: RayClusterSpec) -> tuple[PodSetTerms, ...]:
+    """Return the pod sets without pods, where they have none for now."""
+    return (
+        tuple(PodSetTerms(each.name, 0, 0, each.hosts) for each in sets) if spec.suspend else sets
+    )
 
 
-def _worker_set(
-    group: WorkerGroup, cluster: RayCluster, minimums: Mapping[str, int]
-) -> PodSetTerms:
-    replicas = 0 if group.suspend else _desired(group)
-    elastic = cluster.spec.enable_in_tree_autoscaling or isinstance(cluster, StandIn)
-    usual = _least(group) if elastic else replicas
+def worker_set(group: WorkerGroup, minimum: int) -> PodSetTerms:
+    """Return the pod set of a group of which so many replicas must start at once."""
+    replicas = _replicas(group)
     # The autoscaler may take a group below what the annotation asks for, and a group may be
     # suspended: pods that KubeRay will not make must not be waited for.
-    minimum = min(minimums.get(group.group_name, usual), replicas)
     hosts = _hosts(group)
-    return PodSetTerms(group.group_name, replicas * hosts, minimum * hosts, hosts)
+    return PodSetTerms(group.group_name, replicas * hosts, min(minimum, replicas) * hosts, hosts)
+
+
+def _replicas(group: WorkerGroup) -> int:
+    return 0 if group.suspend else _desired(group)
 
 
 def _desired(group: WorkerGroup) -> int:
     """Clamp the replicas of a group, suspended or not."""
-    if group.replicas is None or group.replicas < _least(group):
-        return _least(group)
+    if group.replicas is None or group.replicas < least(group):
+        return least(group)
     return min(group.replicas, _most(group))
 
 
-def _least(group: WorkerGroup) -> int:
+def least(group: WorkerGroup) -> int:
+    """Return the fewest replicas of a group that KubeRay makes."""
     return max(group.min_replicas or 0, 0)
 
 

@@ -3,14 +3,17 @@
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OwnerReference
-from kube.objects.ray import RayCluster, RayClusterSpec, StandIn
+from kube.objects.ray import RayCluster, RayClusterSpec
 from kube.ray.known_keys import keys_of_use
 from kube.ray.pod_templates import with_templates, without_templates
+
+C = TypeVar("C", bound=RayCluster)
 
 _FAILED_CREATES = ("FailedCreateHeadPod", "FailedCreateWorkerPod")
 
@@ -49,7 +52,7 @@ class OptIn:
         return self.answer is not Answer.NO
 
 
-def essential(cluster: RayCluster) -> RayCluster:
+def essential(cluster: C) -> C:
     """Return a RayCluster without the labels and annotations that are of no use to us.
 
     A value that is too long for any use is cut, to one that cannot be used either. Of worker groups
@@ -75,13 +78,9 @@ def _bounded(spec: RayClusterSpec) -> RayClusterSpec:
     return replace(spec, worker_group_specs=(), groups_left_out=count)
 
 
-def may_be_gang(cluster: RayCluster, home: str) -> bool:
-    """Say whether labels are heard, where Muster is in the namespace `home`.
-
-    What is made for an AppWrapper waits for Muster anywhere.
-    """
-    in_reach = cluster.metadata.namespace not in (names.KUBE_SYSTEM, home)
-    return in_reach or isinstance(cluster, StandIn)
+def may_be_gang(namespace: str, home: str) -> bool:
+    """Say whether labels are heard in a namespace, where Muster is in the namespace `home`."""
+    return namespace not in (names.KUBE_SYSTEM, home)
 
 
 def opt_in(labels: Labels, annotations: Labels, namespace_labels: Labels) -> OptIn:
@@ -175,25 +174,19 @@ def provisioned_since(cluster: RayCluster) -> str:
     return times.get(_PROVISIONED) or ""
 
 
-def resumed(cluster: RayCluster) -> RayCluster:
+def resumed(cluster: C) -> C:
     """Return a RayCluster as it is when it is suspended no longer."""
     return replace(cluster, spec=replace(cluster.spec, suspend=False))
 
 
-def is_terminating(cluster: RayCluster) -> bool:
-    """Say whether the RayCluster is being deleted: KubeRay makes no more pods for it."""
-    return cluster.metadata.deletion_timestamp is not None
+def is_terminating(meta: ObjectMeta) -> bool:
+    """Say whether a RayCluster is being deleted: KubeRay makes no more pods for it."""
+    return meta.deletion_timestamp is not None
 
 
-def says_the_same(one: RayCluster, other: RayCluster) -> bool:
-    """Say whether two versions of a RayCluster differ in nothing that is read of it here."""
-    return _read_of(one) == _read_of(other)
-
-
-def _read_of(cluster: RayCluster) -> tuple[object, ...]:
+def content(cluster: RayCluster) -> tuple[object, ...]:
+    """Return all that is read of a RayCluster here: equal for versions that say the same."""
     meta = replace(cluster.metadata, resource_version="")
-    if isinstance(cluster, StandIn):
-        return (replace(cluster, metadata=meta),)
     created = refused_pods(cluster), makes_invalid_pods(cluster), is_answered(cluster)
     return meta, cluster.spec, created, was_provisioned(cluster)
 

@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 
+from appwrapper.spec.items import read
 from benchmarks.app_wrappers import NODES
 from benchmarks.cases import CASES
 from benchmarks.wrapped_jobs import (
@@ -22,7 +23,6 @@ from benchmarks.wrapped_jobs import (
 )
 from benchmarks.wrapped_waiting import ASKED, FILLED_BY, Waited, deleted, rows
 from kube.objects.app_wrapper import AppWrapper
-from kube.wrapped.items import read
 from testbed.options import FAST_STAGES, SLOW_JOB_STAGES
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from coordinator.gang.wrapped import ACTIVE, LEAVING, QUEUED
+from appwrapper.creation import created_object
+from appwrapper.phases import ACTIVE, LEAVING, QUEUED
+from appwrapper.spec.items import read
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name, group_of
-from kube.wrapped.creation import created_object
-from kube.wrapped.items import read
 from tests.coordinator.api import Api, Key, key_of
 from tests.coordinator.builders import TEAM, Json, template
 

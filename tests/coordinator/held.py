@@ -10,12 +10,11 @@ from typing import Any
 import msgspec
 
 from kube.foreseen.admission import Admission
-from kube.foreseen.gang import Foreseen, ForeseenPodSet, Outlook, foreseen_gang
+from kube.foreseen.gang import Foreseen, ForeseenPodSet, Outlook
+from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.pod_templates import TemplatePod
-from kube.objects.ray import RayCluster, StandIn
-from kube.ray.gang_terms import PodSetTerms, pod_sets_wanted
-from kube.ray.ray_cluster import resumed
+from kube.ray.gang_terms import PodSetTerms
 from tests.coordinator.api import Api, Key
 from tests.coordinator.builders import TEAM, Json, gang_of, pod_of
 
@@ -23,12 +22,12 @@ from tests.coordinator.builders import TEAM, Json, gang_of, pod_of
 def foresee_in(api: Api) -> Any:
     """Foresee the pods that the toy KubeRay makes."""
 
-    def foresee(cluster: RayCluster, admission: Admission) -> Outlook:
-        if isinstance(cluster, StandIn):
-            return foreseen_gang(cluster, admission)
-        meta = cluster.metadata
+    def foresee(source: GangSource, admission: Admission) -> Outlook:
+        if source.resumable is None:
+            return source.foresee(admission)
+        meta = source.metadata
         made = _version(api, meta.uid, meta.generation)
-        pod_sets = tuple(_pod_sets(made, pod_sets_wanted(resumed(cluster))))
+        pod_sets = tuple(_pod_sets(made, source.resumed().pod_sets_wanted))
         return Foreseen(meta.name, meta.uid, pod_sets)
 
     return foresee

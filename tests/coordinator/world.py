@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from appwrapper.gang.watched import AppWrapperReading
 from coordinator.cluster.admission_rules import KINDS
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
@@ -65,7 +66,6 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.objects.provisioning import ProvisioningRequest
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
-from kube.wrapped.watched import AppWrapperReading
 from scheduling.filters.feasibility import feasible
 from scheduling.model import node as node_model
 from scheduling.model.gang import GangKey

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from coordinator.gang.foresight import foresee
 from coordinator.messages.actions import Action
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import Event
 from coordinator.replay.lines import start_line, step_line
 from coordinator.state_settings import StateSettings
-from kube.foreseen.gang import foreseen_gang
 from kube.objects import names
 from runtime.program import log_json
 from tests.coordinator.builders import gang_of, node, ray_cluster, template
@@ -32,7 +32,7 @@ class Tape:
     def __init__(self, replica: Replica) -> None:
         replica.restart()
         state = replica.state
-        state.foresee = foreseen_gang
+        state.foresee = foresee
         self.settings = StateSettings(
             state.patience,
             state.allowed,

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from appwrapper.gang.stand_in import StandIn
 from coordinator.messages.actions import Action
 from coordinator.messages.events import ClusterSeen, Event, FactsSeen, PodSeen
 from coordinator.replay.forms import Forms, UnreadableValueError, UnwritableTypeError
 from coordinator.state_settings import StateSettings
 from kube.objects.base import ObjectMeta
-from kube.objects.ray import RayCluster, StandIn
+from kube.objects.ray import RayCluster
 from scheduling.model.constraints import NodeTerm, NodeTerms
 from scheduling.model.volume import Claim, Volume
 from tests.examples import examples

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from appwrapper.phases import ACTIVE, LEAVING
 from kube.objects import names
 from kube.objects.user import LONGEST
 from tests.webhook.samples import Json
@@ -23,7 +24,7 @@ from tests.webhook.wrappers import (
     wrapper,
 )
 from webhook.review import ALLOW, BadReview, Deny
-from webhook.wrapping import ACTIVE, Judged, Objects, WrapReview, judge, note, read_wrap_review
+from webhook.wrapping import Judged, Objects, WrapReview, judge, note, read_wrap_review
 
 ALL = frozenset((names.MANAGED_BY, ""))
 NAMED = frozenset((names.MANAGED_BY,))
@@ -181,7 +182,7 @@ def test_what_has_a_note_is_judged_whatever_else_is_taken_by_now() -> None:
     assert judged(review_of(wrapper(deployment()), wrapper(config_map()), ANNS), NAMED) is ALLOW
 
 
-@pytest.mark.parametrize("phase", sorted(ACTIVE))
+@pytest.mark.parametrize("phase", sorted(ACTIVE | LEAVING))
 def test_what_runs_keeps_its_items(phase: str) -> None:
     old = wrapper(config_map(), note=JOES_NOTE, phase=phase)
     found = edited(wrapper(deployment(), note=JOES_NOTE), old)

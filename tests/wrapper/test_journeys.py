@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from appwrapper.spec.retries import PREFIX
 from kube.objects import names
-from kube.wrapped.retries import PREFIX
 from tests.wrapper.fake_api import not_granted, over_quota, refused, unanswered
 from tests.wrapper.world import World, codeflare, config_map, job, mcad, with_wrapper
 from wrapper.lifecycle import MCAD_PAUSE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.wrapped.retries import PREFIX
+from appwrapper.spec.retries import PREFIX
 from tests.wrapper.world import World, codeflare, job, with_wrapper
 
 

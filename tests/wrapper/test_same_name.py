@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
+from appwrapper.phases import Phase
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta
 from kube.ray.wrapped_by import gang_name, labels_of_group
 from tests.wrapper.world import BEGAN, codeflare, job
-from wrapper.lifecycle import Phase
 from wrapper.messages import (
     Action,
     Event,

@@ -13,13 +13,14 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from appwrapper.phases import Phase
+from appwrapper.spec.items import read
 from kube.api.client import Client, Resource
 from kube.api.errors import Conflict, KubeError, NotFound, is_of_what_goes
 from kube.api.resources import GANGS, PODS
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name
-from kube.wrapped.items import read
-from wrapper.lifecycle import Phase, may_start
+from wrapper.lifecycle import may_start
 from wrapper.messages import (
     Action,
     Created,

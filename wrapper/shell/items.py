@@ -9,6 +9,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from appwrapper.completion import Completion, completion, ended
+from appwrapper.creation import created_object
+from appwrapper.outcomes import goes_by_itself, outcome, status_of_end
+from appwrapper.spec.items import Item, Wrapped, read
+from appwrapper.spec.paths import Json
 from kube.api.access import is_allowed, to_create
 from kube.api.client import Client
 from kube.api.errors import ApiError, Conflict, Forbidden, NotFound, NotServed
@@ -19,11 +24,6 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, OwnerReference, Slim
 from kube.objects.user import User, read_user
-from kube.wrapped.completion import Completion, completion, ended
-from kube.wrapped.creation import created_object
-from kube.wrapped.items import Item, Wrapped, read
-from kube.wrapped.outcomes import goes_by_itself, outcome, status_of_end
-from kube.wrapped.paths import Json
 from wrapper.contents import Reference, ends_noted
 from wrapper.messages import Read, Refusal
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from appwrapper.status.conditions import NOTICES
+from appwrapper.status.mcad_states import NO_ROOM
 from kube.objects import names
-from kube.wrapped.conditions import NOTICES
-from kube.wrapped.mcad_states import NO_ROOM
 from testbed.components import CONTROLLER_MANAGER, SCHEDULER
 from testbed.muster import Muster, wait_app_wrappers_trusted
 from testbed.nodes import NodeSpec, copies

@@ -15,10 +15,11 @@ from coordinator.gang.late_starts import (
     one_more,
     pause_in_words,
 )
+from coordinator.gang.source import source_of
+from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.gang import GangLateStarts
 from kube.objects.queue import Timeouts
-from kube.objects.ray import RayCluster
 from tests.kube.ray.clusters import read_cluster
 
 RULES = Timeouts(ready_seconds=600, retries=2, backoff_seconds=60)
@@ -71,12 +72,12 @@ def test_messages_have_numbers() -> None:
     assert pause_in_words(after(2)) == "the gang may start again from 2026-01-01T00:02:00Z on"
 
 
-def cluster(generation: int, *, autoscaling: bool = False, retry: str = "") -> RayCluster:
+def cluster(generation: int, *, autoscaling: bool = False, retry: str = "") -> GangSource:
     made = {
         "metadata": {"generation": generation, "annotations": {names.RETRY: retry}},
         "spec": {"enableInTreeAutoscaling": autoscaling},
     }
-    return read_cluster(made)
+    return source_of(read_cluster(made))
 
 
 def test_an_edit_is_another_try_but_not_where_the_autoscaler_edits() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from coordinator.gang.source import source_of
 from coordinator.messages.actions import LogDecision, ReleasePod, WriteGangStatus
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
@@ -60,7 +61,7 @@ def _gang(
 ) -> gang_objects.Gang:
     terms = gang_terms(cluster, {})
     assert isinstance(terms, GangTerms)
-    body = body_of(cluster, spec_of("cluster", terms.queue, 0, terms))
+    body = body_of(source_of(cluster), spec_of("cluster", terms.queue, 0, terms))
     body["metadata"] |= {"uid": "gang", "resourceVersion": str(version)}
     return msgspec.convert({**body, "status": status}, gang_objects.Gang)
 

@@ -18,8 +18,8 @@ def look_at_a_gang() -> Look:
     world.create(gang_of("a", 2))
     decided(world)
     state = world.leader.state
-    cluster = state.cache.clusters[key("a")]
-    return Look(state.views[key("a")], cluster, state._scene(world.leader._moment()))
+    source = state.cache.sources[key("a")]
+    return Look(state.views[key("a")], source, state._scene(world.leader._moment()))
 
 
 def test_the_gang_is_surveyed_after_a_step_that_says_so_and_only_then(

@@ -1,9 +1,9 @@
 """Objects that are nested as deeply as an API server takes them."""
 
+from appwrapper.gang.watched import AppWrapperReading
 from kube.api.watch_events import Unreadable
 from kube.api.watch_wire import Wire
 from kube.objects.app_wrapper import AppWrapper
-from kube.wrapped.watched import AppWrapperReading
 
 DEEP = 9_900
 TEXT = b'{"metadata": {"name": "a"}, "spec": ' + b'{"a":' * DEEP + b"1" + b"}" * DEEP + b"}"

@@ -16,7 +16,7 @@ from kube.objects.base import Slim
 from kube.objects.core import Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue
-from kube.objects.ray import RayCluster, StandIn
+from kube.objects.ray import RayCluster
 from kube.objects.storage import PersistentVolume
 from kube.ray.ray_cluster import essential
 from tests.kube.ray.clusters import read_cluster
@@ -26,16 +26,13 @@ KINDS = [Pod, Node, RayCluster, Gang, Namespace, PriorityClass, GangQueue]
 
 
 def structs() -> list[type[msgspec.Struct]]:
-    """Every struct that a module of kube.objects defines, in the order of their names.
-
-    But for StandIn: no JSON is read as one.
-    """
+    """Every struct that a module of kube.objects defines, in the order of their names."""
     modules = [
         import_module(f"kube.objects.{each.name}") for each in iter_modules(objects.__path__)
     ]
     found = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
     return sorted(
-        (each for each in found - {StandIn} if issubclass(each, Slim)),
+        (each for each in found if issubclass(each, Slim)),
         key=lambda each: each.__name__,
     )
 

@@ -13,7 +13,7 @@ from kube.ray.pod_templates import (
     with_templates,
     worker_template,
 )
-from kube.ray.ray_cluster import essential, resumed, says_the_same
+from kube.ray.ray_cluster import content, essential, resumed
 
 Json = dict[str, Any]
 
@@ -103,8 +103,8 @@ def test_of_a_template_that_cannot_be_read_no_secret_is_kept() -> None:
 
 def test_a_changed_template_is_another_ray_cluster() -> None:
     one, other = (cluster(suspend=True, cpu=cpu) for cpu in "12")
-    assert says_the_same(one, cluster(suspend=True))
-    assert not says_the_same(one, other)
+    assert content(one) == content(cluster(suspend=True))
+    assert content(one) != content(other)
 
 
 def test_a_resumed_ray_cluster_is_the_same_but_for_that() -> None:

@@ -1,0 +1,1 @@
+"""Reads AppWrappers of either generation, creates what they wrap, and words their status. Pure."""

@@ -1,0 +1,1 @@
+"""An AppWrapper as a gang."""

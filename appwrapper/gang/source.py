@@ -1,0 +1,154 @@
+"""Answers for an AppWrapper what is asked of the source of a gang.
+
+The program `wrapper` creates and deletes its objects, and goes by what the Gang records alone: a
+placement beside Waiting has them created, Suspending has them deleted. What it does it writes into
+the phase first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from appwrapper import phases
+from appwrapper.gang.pod_sets import foreseen_pods, pod_sets
+from appwrapper.gang.stand_in import StandIn
+from kube.codec.fields import created_at
+from kube.foreseen.admission import Admission
+from kube.foreseen.gang import Outlook
+from kube.gang.form import InForm
+from kube.gang.source import Hindrance, Stage
+from kube.objects.base import Labels, OwnerReference
+from kube.ray import ray_cluster
+from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms
+from kube.ray.ray_cluster import OptIn
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder
+from scheduling.model.verdict import Reason
+from scheduling.queueing.membership import Selections
+
+MINUTE = 60.0
+
+MOST_ADDED = 2.0**31
+"""That an AppWrapper can add to the priority of its pods, or take from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperSource(InForm[StandIn]):
+    """An AppWrapper, by what stands in for it; its generation counts changes of its phase."""
+
+    may_exceed: ClassVar = True
+    resumable: ClassVar = None
+    refused_pods: ClassVar = ""
+    refuses_for_good: ClassVar = False
+    makes_invalid_pods: ClassVar = False
+    makes_no_other_head: ClassVar = False
+    was_provisioned: ClassVar = False
+    provisioned_since: ClassVar = ""
+    stops_whole: ClassVar = True
+    own_retries: ClassVar = "an AppWrapper has retries of its own"
+
+    @property
+    def owner(self) -> OwnerReference:
+        """The AppWrapper, in the version in which it is watched."""
+        meta = self.form.metadata
+        holder = gang_holder(GangKey("", meta.name))
+        return OwnerReference(self.form.api_version, holder.kind, holder.name, meta.uid)
+
+    @property
+    def content(self) -> object:
+        """All that is kept of it."""
+        meta = self.form.metadata
+        return replace(self.form, metadata=replace(meta, resource_version=""))
+
+    @property
+    def edition(self) -> int:
+        """The generation of the AppWrapper itself."""
+        return self.form.edited
+
+    def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:  # noqa: ARG002 - wherever it is
+        """It waits for Muster in any namespace."""
+        meta = self.form.metadata
+        return ray_cluster.opt_in(meta.labels, meta.annotations, namespace_labels)
+
+    def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
+        """Read what it asks for."""
+        return gang_terms(self.form, namespace_labels, selections, pod_sets)
+
+    @property
+    def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
+        """The pod sets of its items."""
+        return pod_sets(self.form, {})
+
+    @property
+    def completions(self) -> Mapping[str, int]:
+        """How many pods its Jobs make in all."""
+        return self.form.completions
+
+    def replaces(self, pod_set: str) -> bool:
+        """A controller makes pods again, but for those that are wrapped as Pods."""
+        return pod_set not in self.form.bare or ray_cluster.is_terminating(self.form.metadata)
+
+    @property
+    def no_pods(self) -> Hindrance:
+        """Why none of its objects has a pod, or none is to come."""
+        if self.stage is Stage.OVER:
+            said = f"the AppWrapper is {self.form.phase}: it asks for no pods"
+            return Hindrance(Reason.SUSPENDED, said)
+        if self.form.spec.worker_group_specs:
+            said = "all pods have succeeded, or are of a kind that Muster does not gate"
+            return Hindrance(Reason.SUSPENDED, said)
+        said = "no wrapped object has pods: there is nothing to wait for"
+        return Hindrance(Reason.NOT_REQUIRED, said)
+
+    def foresee(self, admission: Admission) -> Outlook:
+        """Work out its pods as they are created for its items."""
+        return foreseen_pods(self.form, admission)
+
+    @property
+    def stopped_by_user(self) -> bool:
+        """What its spec.suspend says."""
+        return self.form.stopped_by_user
+
+    def resumed(self) -> "WrapperSource":
+        """Return it as it is once its objects are to be created."""
+        return WrapperSource(ray_cluster.resumed(self.form))
+
+    @property
+    def stage(self) -> Stage:
+        """How far `wrapper` is, by the phase."""
+        phase = self.form.phase
+        if phase in phases.QUEUED:
+            return Stage.QUEUED
+        if phase in phases.ACTIVE:
+            return Stage.CREATING if phase == phases.Phase.RESUMING else Stage.ACTIVE
+        return Stage.LEAVING if phase in phases.LEAVING else Stage.OVER
+
+    @property
+    def why_stopped(self) -> str:
+        """Why it is to be started anew; empty where its user asked for its end."""
+        if self.stopped_by_user:
+            return ""
+        return self.form.said or "its objects could not be created, or were deleted again"
+
+    @property
+    def why_late(self) -> str:
+        """What stops the creation of its objects, where that is so."""
+        is_stuck = self.form.said and self.stage is Stage.CREATING
+        return f": {self.form.said}" if is_stuck else ""
+
+    def added_priority(self, now: float) -> int:
+        """Return its priority with what its slope has added since it was created.
+
+        MCAD adds `priorityslope` for each second. Here it is added a minute at a time: each change
+        is written to the Gang.
+        """
+        minutes = max(0.0, now - created_at(self.form.metadata)) // MINUTE
+        added = self.form.priority + self.form.priority_slope * minutes * MINUTE
+        return int(max(-MOST_ADDED, min(MOST_ADDED, added)))
+
+    @property
+    def rises_every(self) -> float:
+        """A minute, unless its slope is flat."""
+        return MINUTE if self.form.priority_slope != 0 else 0.0

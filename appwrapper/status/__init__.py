@@ -1,0 +1,1 @@
+"""The status of an AppWrapper, in the words of its generation."""

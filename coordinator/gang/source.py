@@ -1,0 +1,98 @@
+"""Makes the source of a gang, and says what it means for the gang how far that is."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+from appwrapper.gang.source import WrapperSource
+from appwrapper.gang.stand_in import StandIn
+from coordinator.gang.demand import NotReady
+from coordinator.gang.held_start import Phase
+from kube.codec.observed_pod import ObservedPod
+from kube.gang.ray_cluster import RayClusterSource
+from kube.gang.source import GangSource, Stage
+from kube.objects.ray import RayCluster
+from kube.ray.gang_terms import GangTerms, PodSetTerms
+from scheduling.model.verdict import Reason
+
+
+def source_of(told: RayCluster) -> GangSource:
+    """Return what answers for an object that a watch told; nothing else asks what that is."""
+    return WrapperSource(told) if isinstance(told, StandIn) else RayClusterSource(told)
+
+
+def phase_of(stage: Stage, before: Phase) -> Phase:
+    """Return the phase of the held start of a gang whose source is so far.
+
+    One that is to be deleted again is active until the program that deletes it has seen that.
+    """
+    match stage:
+        case Stage.OVER:
+            return Phase.NONE
+        case Stage.QUEUED:
+            return Phase.WAITING
+        case Stage.CREATING | Stage.ACTIVE:
+            return Phase.SUSPENDING if before is Phase.SUSPENDING else Phase.RESUMED
+        case Stage.LEAVING:
+            return Phase.SUSPENDING
+
+
+def came_back(source: GangSource, before: Phase, now: Phase) -> str:
+    """Say why a source stopped that none asked to stop; empty where one did, or it did not."""
+    stopped = before is Phase.RESUMED and now in (Phase.WAITING, Phase.SUSPENDING)
+    return source.why_stopped if stopped else ""
+
+
+def hindrance_of(source: GangSource, unforeseeable: str) -> NotReady | None:
+    """Say what keeps a gang from asking for room, whatever room there is."""
+    if source.stopped_by_user:
+        return NotReady(
+            Reason.SUSPENDED, f"spec.suspend is true: the {source.owner.kind} asks for no pods"
+        )
+    if unforeseeable and source.resumable is None:
+        return NotReady(Reason.PODS_REFUSED, f"its pods cannot be foreseen: {unforeseeable}")
+    return None
+
+
+def without_succeeded(
+    source: GangSource, terms: GangTerms | None, pods: Iterable[ObservedPod]
+) -> GangTerms | None:
+    """Expect no more pods than are still to come: a Job replaces none that succeeded."""
+    if terms is None or not source.completions:
+        return terms
+    done = Counter(pod.member.pod_set for pod in pods if pod.succeeded and pod.member is not None)
+    if not done:
+        return terms
+    left = {name: most - done[name] for name, most in source.completions.items()}
+    sets = tuple(_at_most(each, left.get(each.name, each.count)) for each in terms.pod_sets)
+    return replace(terms, pod_sets=sets)
+
+
+def with_added(
+    source: GangSource, terms: GangTerms | None, pods: Iterable[ObservedPod]
+) -> GangTerms | None:
+    """Expect the pods that exist beyond the number of the template, which have no place of right.
+
+    Ray's autoscaler, a HorizontalPodAutoscaler and a rollout make more pods of a wrapped object
+    than is written. A Job does not: what it makes beside those that failed is no more at a time.
+    """
+    if terms is None or not source.may_exceed:
+        return terms
+    alive = Counter(pod.member.pod_set for pod in pods if pod.alive and pod.member is not None)
+    sets = tuple(
+        each if each.name in source.completions else _at_least(each, alive[each.name])
+        for each in terms.pod_sets
+    )
+    return replace(terms, pod_sets=sets)
+
+
+def _at_least(terms: PodSetTerms, pods: int) -> PodSetTerms:
+    """Expect so many pods, in whole replicas, where any are expected at all."""
+    replicas = -(-pods // max(terms.hosts, 1))
+    more = replicas * max(terms.hosts, 1)
+    return replace(terms, count=max(terms.count, more)) if terms.count else terms
+
+
+def _at_most(terms: PodSetTerms, most: int) -> PodSetTerms:
+    most = max(0, most)
+    return replace(terms, count=min(terms.count, most), minimum=min(terms.minimum, most))

@@ -1,0 +1,1 @@
+"""What a gang is read of, whatever object that is."""

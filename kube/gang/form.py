@@ -1,0 +1,42 @@
+"""Answers what objects in the form of a RayCluster answer alike, whoever makes their pods."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kube.objects.base import ObjectMeta
+from kube.objects.ray import RayCluster
+from kube.ray import held_start, ray_cluster
+
+F = TypeVar("F", bound=RayCluster)
+
+
+@dataclass(frozen=True, slots=True)
+class InForm(Generic[F]):
+    """An object under the name of its Gang, with its pod sets as worker groups."""
+
+    form: F
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+        return self.form.metadata
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it names no controller that Muster leaves it to."""
+        return ray_cluster.is_of_kuberay(self.form)
+
+    @property
+    def suspended(self) -> bool | None:
+        """What its spec says."""
+        return self.form.spec.suspend
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is suspended, and says that Muster did it."""
+        return held_start.is_held(self.form)
+
+    @property
+    def templates(self) -> object:
+        """Its spec, suspended or not."""
+        return ray_cluster.resumed(self.form).spec

@@ -1,0 +1,121 @@
+"""Answers for a RayCluster what is asked of the source of a gang."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kube.foreseen.admission import Admission
+from kube.foreseen.gang import Outlook, foreseen_gang
+from kube.gang.form import InForm
+from kube.gang.source import Hindrance
+from kube.objects import names
+from kube.objects.base import Labels, OwnerReference
+from kube.objects.ray import RayCluster
+from kube.ray import ray_cluster
+from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms, ray_pod_sets
+from kube.ray.ray_cluster import Answer, OptIn
+from scheduling.model.verdict import Reason
+from scheduling.queueing.membership import Selections
+
+_NO_PODS = Hindrance(Reason.SUSPENDED, "the RayCluster is suspended: it asks for no pods")
+_NO_COMPLETIONS: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RayClusterSource(InForm[RayCluster]):
+    """A RayCluster whose pods KubeRay makes, and makes again when they are deleted."""
+
+    completions: ClassVar = _NO_COMPLETIONS
+    may_exceed: ClassVar = False
+    no_pods: ClassVar = _NO_PODS
+    stopped_by_user: ClassVar = False
+    stage: ClassVar = None
+    why_late: ClassVar = " (is KubeRay running?)"
+    why_stopped: ClassVar = ""
+    stops_whole: ClassVar = False
+    own_retries: ClassVar = ""
+    rises_every: ClassVar = 0.0
+
+    @property
+    def owner(self) -> OwnerReference:
+        """The RayCluster itself."""
+        meta = self.form.metadata
+        return OwnerReference(names.RAY_API_VERSION, "RayCluster", meta.name, meta.uid)
+
+    @property
+    def content(self) -> object:
+        """What is read of it; most of what KubeRay writes is for its own users."""
+        return ray_cluster.content(self.form)
+
+    @property
+    def edition(self) -> int:
+        """Its generation, unless Ray's autoscaler edits the spec too."""
+        elastic = self.form.spec.enable_in_tree_autoscaling
+        return 0 if elastic else self.form.metadata.generation
+
+    def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
+        """Read its label, its annotation or its namespace."""
+        meta = self.form.metadata
+        if not ray_cluster.may_be_gang(meta.namespace, home):
+            return OptIn(Answer.NO)
+        return ray_cluster.opt_in(meta.labels, meta.annotations, namespace_labels)
+
+    def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
+        """Read what it asks for."""
+        return gang_terms(self.form, namespace_labels, selections)
+
+    @property
+    def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
+        """The head and its worker groups."""
+        return ray_pod_sets(self.form, {})
+
+    def replaces(self, pod_set: str) -> bool:  # noqa: ARG002 - of every set
+        """KubeRay makes every pod again."""
+        return True
+
+    def foresee(self, admission: Admission) -> Outlook:
+        """Work out its pods as KubeRay makes them."""
+        return foreseen_gang(self.form, admission)
+
+    def resumed(self) -> "RayClusterSource":
+        """Return it as it is when it is suspended no longer."""
+        return RayClusterSource(ray_cluster.resumed(self.form))
+
+    @property
+    def resumable(self) -> RayCluster:
+        """The RayCluster itself."""
+        return self.form
+
+    @property
+    def refused_pods(self) -> str:
+        """Why KubeRay could not create a pod when it last tried."""
+        return ray_cluster.refused_pods(self.form)
+
+    @property
+    def refuses_for_good(self) -> bool:
+        """Whether the API server refuses what KubeRay creates."""
+        return ray_cluster.is_answered(self.form)
+
+    @property
+    def makes_invalid_pods(self) -> bool:
+        """Whether the API server calls a pod invalid as KubeRay makes it."""
+        return ray_cluster.makes_invalid_pods(self.form)
+
+    @property
+    def makes_no_other_head(self) -> bool:
+        """Whether KubeRay would leave it without a head."""
+        return ray_cluster.makes_no_other_head(self.form)
+
+    @property
+    def was_provisioned(self) -> bool:
+        """Whether KubeRay says that all pods were ready once."""
+        return ray_cluster.was_provisioned(self.form)
+
+    @property
+    def provisioned_since(self) -> str:
+        """Since when KubeRay says so."""
+        return ray_cluster.provisioned_since(self.form)
+
+    def added_priority(self, now: float) -> int:  # noqa: ARG002 - at any time
+        """Its pods alone say how urgent it is."""
+        return 0

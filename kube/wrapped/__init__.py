@@ -1,1 +1,0 @@
-"""Reads AppWrappers of either generation, and words their status. Pure."""
