@@ -1,7 +1,7 @@
 """Finds among the gangs that no cycle decides those that the nodes could not hold even if empty.
 
-A gang that waits for quota is not tried on the nodes, so nobody would tell it. Each is judged once,
-and again when the nodes have changed; a cycle judges so many, and the next one goes on.
+A gang that waits for quota is not tried on the nodes, so it would never be told. Each is judged
+once, and again when the nodes have changed; a cycle judges so many, and the next one goes on.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ JUDGED = 250
 """Gangs that a cycle judges; some 40 us each."""
 
 
-NOBODY: Positions = np.zeros(0, np.intp)
+NO_GANGS: Positions = np.zeros(0, np.intp)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,13 +41,13 @@ class NeverFitting:
     claimable: frozenset[str] = frozenset()
     version: int = 0
     at: int = 0
-    fresh: Positions = field(default_factory=lambda: NOBODY)
+    fresh: Positions = field(default_factory=lambda: NO_GANGS)
     is_behind: bool = False
 
     @classmethod
     def nothing(cls, waiting: WaitingGangs) -> "NeverFitting":
         """Return that no gang was judged."""
-        return cls(waiting, NOBODY, NOBODY, NOBODY)
+        return cls(waiting, NO_GANGS, NO_GANGS, NO_GANGS)
 
     def judge(self, waits: Mask, nodes: NodeSnapshot) -> "NeverFitting":
         """Judge some of the gangs that wait without a decision: new ones first."""

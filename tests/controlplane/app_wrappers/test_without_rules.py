@@ -41,13 +41,17 @@ async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
     wait_until(lambda: len(place.pods()) == 2, "both pods")
     assert all(gated(pod) for pod in place.pods())
     absent = {**ours, names.APP_WRAPPER_GROUP: names.MCAD_GROUP}
-    others = ({**ours, names.APP_WRAPPER_UID: "other"}, {names.APP_WRAPPER: "Not_a-name"}, absent)
-    for labels in others:
+    gone = {**ours, names.APP_WRAPPER_UID: "other"}
+    others = ({names.APP_WRAPPER: "Not_a-name"}, absent, gone)
+    for at, labels in enumerate(others):
         pod = deployment(**labels)["spec"]["template"]
         pod |= {"apiVersion": "v1", "kind": "Pod"}
-        pod["metadata"]["name"] = f"plain-{len(labels)}"
-        place.send(TENANT, pod)
-    assert sorted(gated(pod) for pod in place.pods()) == [False, False, False, True, True]
+        pod["metadata"]["name"] = f"plain-{at}"
+        if labels is gone:
+            assert "is gone; allowed: a pod of one that exists" in place.refused(TENANT, pod)
+        else:
+            place.send(TENANT, pod)
+    assert sorted(gated(pod) for pod in place.pods()) == [False, False, True, True]
     before = await since(muster.cluster)
     assert before is not None
     assert before < datetime.now(UTC) + HEARD + timedelta(seconds=1)
@@ -65,6 +69,6 @@ async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
 
     wait_until(a_plain_pod, "the API server to have heard that the rules are gone")
     place.kubectl("scale", "deployment", "web", "--replicas=4")
-    wait_until(lambda: len(place.pods()) == 8, "two more pods")
+    wait_until(lambda: len(place.pods()) == 7, "two more pods")
     of_web = [pod for pod in place.pods() if pod["metadata"]["name"].startswith("web-")]
     assert sorted(gated(pod) for pod in of_web) == [False, False, True, True]

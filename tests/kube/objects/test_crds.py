@@ -175,7 +175,13 @@ def test_a_queue_is_decoded_whole() -> None:
             "withinQueue": "LowerPriority", "reclaim": "Any",
             "jobsMayBeLost": True, "deleteAfterSeconds": 600,
         },
-        "timeouts": {"readySeconds": 7, "retries": 1, "backoffSeconds": 30, "slotSeconds": 0},
+        "timeouts": {
+            "readySeconds": 7,
+            "retries": 1,
+            "backoffSeconds": 30,
+            "createSeconds": 60,
+            "slotSeconds": 0,
+        },
         "provisioning": {"className": "a.b", "parameters": {"c": "d"}, "backoffSeconds": 9},
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
