@@ -1,6 +1,7 @@
 """Whose pods wait at the API server, with the rules for AppWrappers and without them."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from kube.api.client import Client
 from kube.api.credentials import load_access
@@ -24,6 +25,13 @@ def gated(pod: Json) -> bool:
     return [gate["name"] for gate in gates] == [names.GATE]
 
 
+def plain(name: str, labels: dict[str, Any]) -> Json:
+    """Return a pod that no controller makes."""
+    pod: Json = deployment(**labels)["spec"]["template"]
+    pod["metadata"]["name"] = name
+    return pod | {"apiVersion": "v1", "kind": "Pod"}
+
+
 async def since(cluster: Cluster) -> datetime | None:
     access = await load_access(str(cluster.kubeconfig), setting="--kubeconfig")
     async with Client(access) as client:
@@ -42,16 +50,11 @@ async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
     assert all(gated(pod) for pod in place.pods())
     absent = {**ours, names.APP_WRAPPER_GROUP: names.MCAD_GROUP}
     gone = {**ours, names.APP_WRAPPER_UID: "other"}
-    others = ({names.APP_WRAPPER: "Not_a-name"}, absent, gone)
-    for at, labels in enumerate(others):
-        pod = deployment(**labels)["spec"]["template"]
-        pod |= {"apiVersion": "v1", "kind": "Pod"}
-        pod["metadata"]["name"] = f"plain-{at}"
-        if labels is gone:
-            assert "is gone; allowed: a pod of one that exists" in place.refused(TENANT, pod)
-        else:
-            place.send(TENANT, pod)
-    assert sorted(gated(pod) for pod in place.pods()) == [False, False, True, True]
+    place.send(TENANT, plain("misnamed", {names.APP_WRAPPER: "Not_a-name"}))
+    for labels in (gone, absent):
+        said = place.refused(TENANT, plain("gone", labels))
+        assert "is gone; allowed: a pod of one that exists" in said
+    assert sorted(gated(pod) for pod in place.pods()) == [False, True, True]
     before = await since(muster.cluster)
     assert before is not None
     assert before < datetime.now(UTC) + HEARD + timedelta(seconds=1)
@@ -62,13 +65,11 @@ async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
 
     def a_plain_pod() -> bool:
         place.kubectl("delete", "pod", "asked", "--ignore-not-found", "--grace-period=0", "--force")
-        pod = deployment(**ours)["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
-        pod["metadata"]["name"] = "asked"
-        place.send(TENANT, pod)
+        place.send(TENANT, plain("asked", ours))
         return not any(gated(each) for each in place.pods() if each["metadata"]["name"] == "asked")
 
     wait_until(a_plain_pod, "the API server to have heard that the rules are gone")
     place.kubectl("scale", "deployment", "web", "--replicas=4")
-    wait_until(lambda: len(place.pods()) == 7, "two more pods")
+    wait_until(lambda: len(place.pods()) == 6, "two more pods")
     of_web = [pod for pod in place.pods() if pod["metadata"]["name"].startswith("web-")]
     assert sorted(gated(pod) for pod in of_web) == [False, False, True, True]
