@@ -83,12 +83,12 @@ def with_minimum(cluster: Json, workers: int) -> Json:
 
 
 def gang_queue(name: str, namespace: str, **spec: object) -> Json:
-    """A GangQueue that one namespace uses."""
+    """A GangQueue that one namespace uses, and that may be deleted while gangs are in it."""
     selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     return {
         "apiVersion": "muster.dev/v1alpha1",
         "kind": "GangQueue",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": {"muster.dev/allow-deletion": "true"}},
         "spec": {"namespaceSelector": selector, **spec},
     }
 

@@ -19,6 +19,7 @@ import yaml
 
 from kube.objects import names
 from testbed.api import Api
+from testbed.errors import TestbedError
 from testbed.muster import BASE, Muster
 from testbed.policies import POLICY_RESOURCES
 from testbed.waiting import wait_until
@@ -279,10 +280,9 @@ def forged_labels(scene: Scene) -> None:
 def owner_in_another_namespace(scene: Scene) -> None:
     """A controller of another namespace is none."""
     theirs = scene.others.get("RayCluster", "theirs")
-    made = scene.created(
-        owned_by(theirs, pod("foreign", labels={names.RAY_NODE_TYPE: "worker"}, **tiny()))
-    )
-    assert gates(made) == []
+    made = owned_by(theirs, pod("foreign", labels={names.RAY_NODE_TYPE: "worker"}, **tiny()))
+    with pytest.raises(TestbedError, match="is gone; allowed: a pod of one that exists"):
+        scene.created(made)
 
 
 def pod_beside_the_webhook(scene: Scene) -> None:
