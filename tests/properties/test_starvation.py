@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -191,4 +192,20 @@ def test_a_gang_that_falls_short_of_quota_within_a_cycle_is_passed_no_longer_eit
     jobs = [large, *(job for each in small for job in each.until(end))]
     timeline = Timeline(queues, [Node(3, 8), Node(2, 8)], jobs)
     timeline.run(end)
+    assert "large" in timeline.ended, timeline.says()
+
+
+@pytest.mark.xfail(strict=True, reason="an aged gang keeps only what it was refused for last")
+def test_an_aged_gang_keeps_its_node_while_it_waits_for_quota_and_its_quota_as_well() -> None:
+    """Small ones of its queue run on a node that it cannot use, others on the one that it can."""
+    queues = [replace(Queue(name, "", limit(3)), longest_wait=WAIT) for name in ("own", "two")]
+    large = Job("large", "own", ARRIVES, 1.0, ((1, 3, 0),), told=1.0)
+    small = [
+        Stream(Job("s0", "own", 0.0, 2.0, ((1, 1, 0),), priority=-1, told=2.0), 0.7),
+        Stream(Job("t0", "two", 0.0, 2.0, ((1, 1, 2),), told=2.0), 0.7),
+    ]
+    end = ARRIVES + WAIT + (2 + len(small)) * 2.0
+    jobs = [large, *(job for each in small for job in each.until(end))]
+    timeline = Timeline(queues, [Node(3, 8), Node(2, 1)], jobs)
+    timeline.run(end + large.runs)
     assert "large" in timeline.ended, timeline.says()

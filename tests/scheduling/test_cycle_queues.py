@@ -505,6 +505,34 @@ def test_a_gang_over_quota_that_the_nodes_can_never_hold_blocks_nothing() -> Non
     assert isinstance(verdicts["small"], Admitted)
 
 
+@pytest.mark.xfail(strict=True, reason="an aged gang beyond all quota blocks its queue for ever")
+def test_an_aged_gang_beyond_all_that_its_queue_could_ever_get_blocks_nothing() -> None:
+    big = asks("big", 3)
+    verdicts, _ = decide([team(gpus=2)], big, asks("small", 1, created=1), aged=[big])
+    assert "can hold at most 2" in said(verdicts["big"])
+    assert isinstance(verdicts["small"], Admitted)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="nothing at all passes an aged gang in a queue that backfills"
+)
+@pytest.mark.parametrize(("lasts", "passes"), [(100, True), (101, False), (inf, False)])
+def test_an_aged_gang_with_a_known_start_lets_pass_what_ends_before_it(
+    lasts: float, *, passes: bool
+) -> None:
+    head, other = asks("head", 16), asks("other", 1, created=1, lasts=lasts)
+    verdicts, _ = decide(
+        [team(WhenBlocked.BACKFILL)],
+        head,
+        other,
+        running=[holds("old", {"n1": 8}, ends=100)],
+        aged=[head],
+    )
+    assert isinstance(verdicts["other"], Admitted) == passes
+    if not passes:
+        assert "team/head is expected to start in 1m40s" in said(verdicts["other"])
+
+
 def test_a_start_is_kept_on_nodes_of_pods_that_would_fit_now_too() -> None:
     """The head of the gang fits only c1, which is free; its workers wait for n1 until 50."""
     workers = group("workers", 8, shape(gpu=1, selector={"pool": "gpu"}))
