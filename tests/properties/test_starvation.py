@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -195,7 +194,6 @@ def test_a_gang_that_falls_short_of_quota_within_a_cycle_is_passed_no_longer_eit
     assert "large" in timeline.ended, timeline.says()
 
 
-@pytest.mark.xfail(strict=True, reason="an aged gang keeps only what it was refused for last")
 def test_an_aged_gang_keeps_its_node_while_it_waits_for_quota_and_its_quota_as_well() -> None:
     """Small ones of its queue run on a node that it cannot use, others on the one that it can."""
     queues = [replace(Queue(name, "", limit(3)), longest_wait=WAIT) for name in ("own", "two")]
