@@ -94,7 +94,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Claim:
-    """For whom something is kept, and from whom.
+    """The gang that something is kept for, and the gangs that it is kept from.
 
     `queue` is the row of the gang's queue, `place` its place there. `within` says that it is kept
     from that queue alone, `borrows` that the own quota of the queue would not cover the gang even
