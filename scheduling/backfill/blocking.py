@@ -76,7 +76,6 @@ class Blocking:
         self._left: dict[str, bytes] = {}
         gangs = map(queues.waiting.gang, queues.aged)
         self._with_aged = {gang.queue for gang in gangs if gang is not None}
-        self._no_resources = np.zeros(len(self._tree.resources), dtype=np.bool_)
         self._started: list[RunningGang] = []
         self._delayed: dict[Hashable, Kept] = {}
         self.passed: list[GangKey] = []
@@ -98,7 +97,7 @@ class Blocking:
         self._hold_behind(gang)
         if self._is_aged(gang) or self._backfills(gang):
             self._keep_quota(self._outlook(room))
-            self._keep(gang, gang.minimum, _short_of(gang, refusal), self._no_resources)
+            self._keep(gang, gang.minimum, _short_of(gang, refusal))
 
     def delay(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Refusal | None:
         """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
@@ -119,7 +118,7 @@ class Blocking:
         if broken is None or gang.surplus or _must_start(gang):
             return None
         ends = self._queues.now + gang.duration
-        if broken.is_kept_by_ending(ends) or not broken.claim.is_heeded_by(self._passer(gang)):
+        if broken.lets_end(ends) or not broken.claim.is_heeded_by(self._passer(gang)):
             return None
         return self._would_delay(gang, broken)
 
@@ -215,10 +214,13 @@ class Blocking:
             return
         self._keeps_quota = True
         for queue in self._order.queues_over_quota():
-            if queue in self._with_aged or self._is_backfilling(queue):
-                for at, gang in enumerate(self._order.over_quota(queue)):
-                    if self._is_aged(gang) or (at == 0 and self._is_backfilling(queue)):
-                        self._keep_over_quota(gang, outlook)
+            is_first = self._queue(queue).when_blocked is WhenBlocked.BACKFILL
+            for gang in (
+                self._order.over_quota(queue) if is_first or queue in self._with_aged else ()
+            ):
+                if is_first or self._is_aged(gang):
+                    self._keep_over_quota(gang, outlook)
+                is_first = False
 
     def _keep_lost_quota(self, queue: str, outlook: Outlook) -> None:
         """Keep also for aged gangs of a queue that were within quota when the cycle began.
@@ -246,21 +248,19 @@ class Blocking:
         needs = replace(gang, minimum=()) if gang.queue in self._nodes_kept or not is_aged else gang
         if needs is gang:
             self._nodes_kept.add(gang.queue)
-        self._keep(gang, needs.minimum, outlook.groups_without_room(needs), outlook.short_of(gang))
+        self._keep(gang, needs.minimum, outlook.groups_without_room(needs))
 
     def _may_ever_have(self, gang: PendingGang) -> bool:
         """Say whether the queue of a gang could ever get as much quota as it asks for."""
         most = self._tree.most[self._row(gang)]
         return bool((self._cluster.demand(gang) <= most).all())
 
-    def _keep(
-        self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group], lacks: Mask
-    ) -> None:
+    def _keep(self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]) -> None:
         """Keep what a gang waits for and what it has, of the groups that it `needs` nodes for.
 
-        The `short` ones of them lack room, and `lacks` says of which resources quota is short.
+        The `short` ones of them lack room.
         """
-        kept = self._reservation(gang, needs, short, lacks)
+        kept = self._reservation(gang, needs, short)
         reservations = self._reservations()
         if not self._backfills(gang):
             for each in kept.instead:
@@ -269,10 +269,11 @@ class Blocking:
             reservations.keep(kept)
 
     def _reservation(
-        self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group], lacks: Mask
+        self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]
     ) -> StartReservation:
         row, demand, nodes_of = self._row(gang), self._cluster.demand(gang), self._cluster.nodes_of
         used, available = self._order.used_by_queue, self._order.available_by_queue
+        lacks: Mask = demand > np.maximum(self._order.available(gang.queue), 0)
         all_nodes, none = nodes_of(needs), nodes_of(())
         sharing = self._tree.sharing(row, demand, used, available)
         needed = Contested(all_nodes, self._tree.same_root(row), demand > 0)
@@ -310,10 +311,7 @@ class Blocking:
         return gang.key in self._queues.aged
 
     def _backfills(self, gang: PendingGang) -> bool:
-        return self._is_backfilling(gang.queue)
-
-    def _is_backfilling(self, queue: str) -> bool:
-        return self._queue(queue).when_blocked is WhenBlocked.BACKFILL
+        return self._queue(gang.queue).when_blocked is WhenBlocked.BACKFILL
 
     def _queue(self, name: str) -> Queue:
         return self._tree.queues[self._tree.index[name]]

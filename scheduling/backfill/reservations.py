@@ -11,8 +11,9 @@ An aged gang keeps the first start that it was told. Once that is over, or where
 it keeps a bar and its part instead.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -119,16 +120,33 @@ class Claim:
         return other.turn >= self.turn or (other.borrows and not self.borrows)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Bar:
-    """Nothing passes an aged gang to what it lacks."""
+@dataclass(eq=False)
+class Kept(ABC):
+    """What is kept for a blocked gang: `contested` is what it waits for, or what it has."""
 
     claim: Claim
     contested: Contested
 
-    def is_kept_by_ending(self, ends: float) -> bool:  # noqa: ARG002
-        """Say that no end is early enough."""
+    @abstractmethod
+    def is_broken_by(self, start: Start) -> bool:
+        """Say whether a gang that has to heed it would take some of it for good."""
+
+    def lets_end(self, ends: float) -> bool:  # noqa: ARG002
+        """Say whether a gang that ends then breaks nothing, whatever it takes."""
         return False
+
+    @property
+    def needed(self) -> Contested:
+        """What the gang needs of what others may take."""
+        return self.contested
+
+    def concerns(self, start: Start) -> bool:
+        """Say whether a gang that would start takes some of it, and has to heed that."""
+        return self.needed.is_taken_by(start.takes) and self.claim.is_heeded_by(start.who)
+
+
+class Bar(Kept):
+    """Nothing passes an aged gang to what it lacks."""
 
     def is_broken_by(self, start: Start) -> bool:
         """Say whether a gang takes quota, or more of the nodes than they can spare."""
@@ -137,17 +155,11 @@ class Bar:
         return not start.before.spares(start.takes, self.claim.gang, self.contested.nodes)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class KeptPart:
+@dataclass(eq=False)
+class KeptPart(Kept):
     """What an aged gang has now: room for the groups in `part`, and quota for all of it."""
 
-    claim: Claim
-    contested: Contested
     part: PendingGang
-
-    def is_kept_by_ending(self, ends: float) -> bool:  # noqa: ARG002
-        """Say that no end is early enough."""
-        return False
 
     def is_broken_by(self, start: Start) -> bool:
         """Say whether a gang takes quota or room that the aged one has now."""
@@ -165,46 +177,52 @@ class KeptPart:
         return not start.after.has_room_for(self.part) and start.before.has_room_for(self.part)
 
 
-@dataclass(eq=False, slots=True)
-class StartReservation:
+@dataclass(eq=False)
+class StartReservation(Kept):
     """The start of a blocked gang, found when another one would pass.
 
-    `contested` is what it waits for, `needed` that and what it has now. `promised` is the start
-    that it was told before, `instead` what is kept for it where that is over or none can be told.
-    `then` is the outlook at the start; `behind` are aged gangs that start after this one.
+    `all_of_it` is what it waits for and what it has now. `promised` is the start that it was told
+    before, `instead` what is kept for it where that is over or none can be told. `then` is the
+    outlook at the start; `behind` are aged gangs that start after this one.
     """
 
-    claim: Claim
-    contested: Contested
-    needed: Contested
-    instead: tuple[Bar | KeptPart, ...] = ()
+    all_of_it: Contested
+    instead: tuple[Kept, ...] = ()
     promised: float = inf
     starts: float = -inf
     then: Outlook | None = None
     behind: list["StartReservation"] = field(default_factory=list)
 
-    def is_kept_by_ending(self, ends: float) -> bool:
+    @property
+    def needed(self) -> Contested:
+        """What the gang needs of what others may take."""
+        return self.all_of_it
+
+    def lets_end(self, ends: float) -> bool:
         """Say whether a gang that ends then leaves the start what it is."""
         return self.then is not None and ends <= min(self.starts, self.promised)
 
+    def is_before(self, other: "StartReservation") -> bool:
+        """Say whether another blocked gang waits for some of the same, and starts after this one.
+
+        An aged gang waits for an aged one alone that keeps the same gangs from passing.
+        """
+        ours, theirs = self.claim, other.claim
+        if ours.turn > theirs.turn or not self.contested.meets(other.contested):
+            return False
+        keeps_as_much = ours.queue == theirs.queue or not ours.within
+        return not other.instead or (bool(self.instead) and keeps_as_much)
+
     def is_broken_by(self, start: Start) -> bool:
         """Say whether the blocked gang would start later for a gang."""
-        if self.then is None or self.is_kept_by_ending(start.takes.ends):
+        if self.then is None or self.lets_end(start.takes.ends):
             return False
         return not self.then.beside(start.takes).fits(self.claim.gang)
 
-    def let_stand(self, gang: RunningGang) -> None:
-        """Count a gang that stands when the blocked one starts, and does not keep it waiting."""
-        if self.then is not None and gang.ends > self.starts:
-            self.then = self.then.beside(gang)
-
-    def forget(self, gang: RunningGang) -> None:
-        """Find the start anew where a gang moves it that does not have to heed it."""
-        if self.needed.is_taken_by(gang) and gang.ends > self.starts:
-            self.then = None
-
-
-Kept = StartReservation | Bar | KeptPart
+    def count(self, gang: RunningGang, *, is_heeded: bool) -> None:
+        """Count a gang that stands at the start; one that need not heed it may move the start."""
+        if self.then is not None and gang.ends > self.starts and self.needed.is_taken_by(gang):
+            self.then = self.then.beside(gang) if is_heeded else None
 
 
 class Reservations:
@@ -238,9 +256,9 @@ class Reservations:
 
         Then it counts as running, and as standing where it outlasts a blocked gang's wait.
         """
-        heeded = [each for each in self._kept if _concerns(each, start)]
+        heeded = [each for each in self._kept if each.concerns(start)]
         while any(self._is_given_up(each, start.before) for each in heeded):
-            heeded = [each for each in self._kept if _concerns(each, start)]
+            heeded = [each for each in self._kept if each.concerns(start)]
         broken = next((each for each in heeded if each.is_broken_by(start)), None)
         if broken is None:
             self._note(start.takes, heeded)
@@ -252,24 +270,14 @@ class Reservations:
 
     def _before(self, asked: StartReservation) -> StartReservation | None:
         """Return the gang with a start for which another one has to wait."""
-        return next(
-            (
-                each
-                for each in self._starts()
-                if each.claim.turn <= asked.claim.turn and each.contested.meets(asked.contested)
-            ),
-            None,
-        )
+        return next((each for each in self._starts() if each.is_before(asked)), None)
 
     def _starts(self) -> Iterator[StartReservation]:
         return (each for each in self._kept if isinstance(each, StartReservation))
 
-    def _note(self, gang: RunningGang, heeded: Iterable[Kept]) -> None:
+    def _note(self, gang: RunningGang, heeded: Collection[Kept]) -> None:
         for each in self._starts():
-            if each in heeded:
-                each.let_stand(gang)
-            else:
-                each.forget(gang)
+            each.count(gang, is_heeded=each in heeded)
         if gang.ends < inf:
             insort(self._running, gang, key=_order)
 
@@ -312,12 +320,6 @@ class Reservations:
         numbers = range(len(self._running) + 1)
         found = bisect_left(numbers, 1, key=fits_after)
         return found if found < len(numbers) else None
-
-
-def _concerns(kept: Kept, start: Start) -> bool:
-    """Say whether a gang that would start takes some of what is kept, and has to heed that."""
-    needed = kept.needed if isinstance(kept, StartReservation) else kept.contested
-    return needed.is_taken_by(start.takes) and kept.claim.is_heeded_by(start.who)
 
 
 def _order(gang: RunningGang) -> tuple[float, str]:
