@@ -6,7 +6,8 @@
 
 Whatever the rule, nothing in its queue passes a gang that was passed too often; and nothing at all
 one that has waited too long, but gangs that their own quota covers where it would borrow. What a
-node has to spare beside such a gang passes all the same.
+node has to spare beside such a gang passes all the same, and with Backfill what ends before its
+start. Nodes and quota are kept together, but for gangs beyond all that their queue could ever get.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -73,6 +74,7 @@ class Blocking:
         self._keeps_quota = False
         self._quota_kinds: set[Hashable] = set()
         self._nodes_kept: set[str] = set()
+        self._noted: dict[Hashable, PendingGang] = {}
         self._left: dict[str, bytes] = {}
         gangs = map(queues.waiting.gang, queues.aged)
         self._with_aged = {gang.queue for gang in gangs if gang is not None}
@@ -95,7 +97,7 @@ class Blocking:
         if self._is_first_to_hold_back(gang) and not self._may_ever_fit(gang):
             return
         self._hold_behind(gang)
-        if self._is_aged(gang) or self._backfills(gang):
+        if (self._is_aged(gang) or self._backfills(gang)) and not self._is_kept_by_another(gang):
             self._keep_quota(self._outlook(room))
             self._keep(gang, gang.minimum, _short_of(gang, refusal))
 
@@ -214,13 +216,11 @@ class Blocking:
             return
         self._keeps_quota = True
         for queue in self._order.queues_over_quota():
-            is_first = self._queue(queue).when_blocked is WhenBlocked.BACKFILL
-            for gang in (
-                self._order.over_quota(queue) if is_first or queue in self._with_aged else ()
-            ):
-                if is_first or self._is_aged(gang):
-                    self._keep_over_quota(gang, outlook)
-                is_first = False
+            keeps_first = self._queue(queue).when_blocked is WhenBlocked.BACKFILL
+            if keeps_first or queue in self._with_aged:
+                for at, gang in enumerate(self._order.over_quota(queue)):
+                    if self._is_aged(gang) or (keeps_first and at == 0):
+                        self._keep_over_quota(gang, outlook)
 
     def _keep_lost_quota(self, queue: str, outlook: Outlook) -> None:
         """Keep also for aged gangs of a queue that were within quota when the cycle began.
@@ -245,10 +245,20 @@ class Blocking:
         if kind in self._quota_kinds or not self._may_ever_have(gang):
             return
         self._quota_kinds.add(kind)
-        needs = replace(gang, minimum=()) if gang.queue in self._nodes_kept or not is_aged else gang
-        if needs is gang:
+        if not is_aged or gang.queue in self._nodes_kept:
+            self._keep(gang, (), ())
+        elif self._may_ever_fit(gang):
             self._nodes_kept.add(gang.queue)
-        self._keep(gang, needs.minimum, outlook.groups_without_room(needs))
+            self._keep(gang, gang.minimum, outlook.groups_without_room(gang))
+
+    def _is_kept_by_another(self, gang: PendingGang) -> bool:
+        """Say whether the same is kept for a gang before this one, which is enough for both."""
+        kind = _kind(gang), self._is_aged(gang), gang.key in self._queues.overdue
+        first = self._noted.setdefault(kind, gang)
+        is_before = self._place(first) < self._place(gang) and self._turn(first) <= self._turn(gang)
+        if first is not gang and not is_before:
+            self._noted[kind] = gang
+        return is_before
 
     def _may_ever_have(self, gang: PendingGang) -> bool:
         """Say whether the queue of a gang could ever get as much quota as it asks for."""

@@ -1,7 +1,7 @@
 """Foresees what is free on nodes and in quota once gangs have ended or started."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.pod import PodShape
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import requests_of
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -47,6 +48,7 @@ class Cluster:
     existing: ExistingPods | None
     tree: QuotaTree
     steps: SearchSteps
+    _nodes_of: dict[tuple[PodShape, ...], Mask] = field(default_factory=dict)
 
     def demand(self, gang: PendingGang) -> Amounts:
         """Return what the minimum of a gang takes of quota."""
@@ -54,13 +56,17 @@ class Cluster:
 
     def nodes_of(self, groups: Iterable[Group]) -> Mask:
         """Return the nodes that could run a pod of these groups if they were empty."""
-        found, nodes = np.zeros(len(self.nodes.names), dtype=np.bool_), self.nodes
-        for shape in dict.fromkeys(each.shape for each in groups):
-            could = feasible(shape, nodes).copy()
-            for resource, amount in shape.requests:
-                if resource in nodes.row:
-                    could &= nodes.allocatable[nodes.row[resource]] >= amount
-            found |= could
+        shapes = tuple(dict.fromkeys(each.shape for each in groups))
+        if shapes not in self._nodes_of:
+            none = np.zeros(len(self.nodes.names), dtype=np.bool_)
+            self._nodes_of[shapes] = np.logical_or.reduce([none, *map(self._could_run, shapes)])
+        return self._nodes_of[shapes]
+
+    def _could_run(self, shape: PodShape) -> Mask:
+        nodes, found = self.nodes, feasible(shape, self.nodes).copy()
+        for resource, amount in shape.requests:
+            if resource in nodes.row:
+                found &= nodes.allocatable[nodes.row[resource]] >= amount
         return found
 
     def running(
