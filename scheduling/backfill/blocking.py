@@ -78,6 +78,7 @@ class Blocking:
         self._left: dict[str, bytes] = {}
         gangs = map(queues.waiting.gang, queues.aged)
         self._with_aged = {gang.queue for gang in gangs if gang is not None}
+        self._unused = np.zeros_like(self._tree.subtree)
         self._started: list[RunningGang] = []
         self._delayed: dict[Hashable, Kept] = {}
         self.passed: list[GangKey] = []
@@ -300,8 +301,7 @@ class Blocking:
 
     def _claim(self, gang: PendingGang) -> Claim:
         row, demand = self._row(gang), self._cluster.demand(gang)
-        beyond = self._tree.limited[row] & (demand > self._tree.subtree[row])
-        borrows = not self._tree.has_limits[row] or bool(beyond.any())
+        borrows = self._tree.borrowing_level(row, demand, self._unused, self._unused) > 0
         within = self._is_aged(gang) and gang.key not in self._queues.overdue
         return Claim(gang, row, self._place(gang), self._turn(gang), within, borrows)
 
