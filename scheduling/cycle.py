@@ -34,6 +34,7 @@ from scheduling.admission.refusal_memory import (
 from scheduling.admission.shared_disks import is_short_of_shared
 from scheduling.backfill.blocking import Blocking
 from scheduling.backfill.empty_nodes import EmptyNodes
+from scheduling.backfill.outlook import Cluster
 from scheduling.diagnosis.causes import Cause, SharedDisksCounted, groups_of
 from scheduling.diagnosis.explain import explain
 from scheduling.diagnosis.holders import with_holders
@@ -177,6 +178,7 @@ class _Cycle:
             self._preempting.turns.done(),
             self._empty.answers,
             self._never,
+            self._blocking.promised,
         )
         return tuple(decisions), found
 
@@ -188,9 +190,9 @@ class _Cycle:
         self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
         when_empty = memory.when_empty if memory and self._has_same_nodes else None
         self._empty = EmptyNodes(nodes, self._daemons, self._left, when_empty)
-        self._blocking = Blocking(
-            queues, self._order, nodes, self._constraints, self._left, self._empty
-        )
+        cluster = Cluster(nodes, self._constraints, self._tree, self._left)
+        promised = memory.promised_starts if memory else {}
+        self._blocking = Blocking(queues, self._order, cluster, self._empty, promised)
         in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
         self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
 
@@ -428,16 +430,16 @@ class _Cycle:
     ) -> tuple[Refusal, FreeCapacity]:
         """Make room for a gang that finds none, if its queue may; else it is blocked."""
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES or not self._preempting.may(gang):
-            return self._blocked(gang, refusal), room
+            return self._blocked(gang, refusal, room), room
         made, room = self._make_room(gang, room)
         if made is not None:
             return made, room
         noted = with_note(refusal, self._preempting.note(gang.key))
-        return self._blocked(gang, noted), room
+        return self._blocked(gang, noted, room), room
 
-    def _blocked(self, gang: PendingGang, refusal: Refusal) -> Refusal:
+    def _blocked(self, gang: PendingGang, refusal: Refusal, room: FreeCapacity) -> Refusal:
         """Let a refused gang hold back those behind it, unless it can never fit."""
-        self._blocking.note(gang, refusal)
+        self._blocking.note(gang, refusal, room)
         return with_note(refusal, self._blocking.remark(gang))
 
     def _make_room(

@@ -6,7 +6,7 @@ room that one of the gang's pods could use.
 """
 
 from collections.abc import Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from scheduling.admission.never_fitting import NeverFitting
@@ -79,6 +79,7 @@ class Memory:
     which nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
     `when_empty` says what these nodes might hold if they were empty; None where no gang was asked.
     `never_fitting` are the gangs that were not decided and that no nodes could hold.
+    `promised_starts` are the first starts that aged gangs were told.
     """
 
     room: FreeCapacity
@@ -95,6 +96,7 @@ class Memory:
     had_turn: frozenset[GangKey] = frozenset()
     when_empty: EmptyAnswers | None = None
     never_fitting: NeverFitting | None = None
+    promised_starts: Mapping[GangKey, float] = field(default_factory=dict)
 
     def waiting(self) -> Iterator[GangKey]:
         """Yield the gangs with a refusal, in the order they were decided in."""

@@ -6,44 +6,42 @@
 
 Whatever the rule, nothing in its queue passes a gang that was passed too often; and nothing at all
 one that has waited too long, but gangs that their own quota covers where it would borrow. What a
-node has to spare beside such a gang passes all the same.
+node has to spare beside such a gang passes all the same, and with Backfill what ends before its
+start. Nodes and quota are kept together, but for gangs beyond all that their queue could ever get.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
 
-from scheduling.admission.gang import admit
-from scheduling.admission.question import Accepted, Question, SearchSteps
 from scheduling.backfill.empty_nodes import EmptyNodes, takes_amounts_alone
+from scheduling.backfill.outlook import Cluster, Outlook, RunningGang
 from scheduling.backfill.reservations import (
+    NO_TURN,
+    Bar,
+    Claim,
     Contested,
-    Outlook,
-    Reservation,
+    Kept,
+    KeptPart,
+    Passer,
     Reservations,
-    RunningGang,
+    Start,
+    StartReservation,
+    Turn,
 )
 from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, would_delay
-from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.node_resources_fit import pods_per_node
-from scheduling.model.amounts import LIMIT, Amounts, Mask, Requests
+from scheduling.model.amounts import Mask, Requests
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import Placement
-from scheduling.model.pod import PodShape
-from scheduling.model.queue import WhenBlocked
+from scheduling.model.queue import Queue, WhenBlocked
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues
-from scheduling.queueing.waiting import Place, place_of, requests_of
-from scheduling.state.node_snapshot import NodeSnapshot
-from scheduling.state.pod_index import ExistingPods
-
-STEPS = 200_000
-"""What the search for a later start may take each time it is asked, within what the cycle has."""
-
+from scheduling.queueing.waiting import Place, place_of
 
 SOON = 1.0
 """Seconds until the next cycle, where this one had to leave verdicts on empty nodes to it."""
@@ -55,53 +53,60 @@ LONGEST = 60.0
 class Blocking:
     """The blocked gangs of one cycle, and what may pass them.
 
-    `asks_again_in` is after how many seconds time alone may turn a refusal; infinite where none.
+    `promised` are the starts that aged gangs were told in cycles before. `asks_again_in` is after
+    how many seconds time alone may turn a refusal; infinite where none.
     """
 
     def __init__(
         self,
         queues: Queues,
         order: QueueOrder,
-        nodes: NodeSnapshot,
-        existing: ExistingPods | None,
-        steps: SearchSteps,
+        cluster: Cluster,
         empty: EmptyNodes,
+        promised: Mapping[GangKey, float],
     ) -> None:
-        self._queues, self._order, self._nodes, self._existing = queues, order, nodes, existing
-        self._tree, self._steps = queues.waiting.tree, steps
-        self._empty = empty
+        self._queues, self._order, self._cluster, self._empty = queues, order, cluster, empty
+        self._tree, self._nodes = cluster.tree, cluster.nodes
+        self._promised = {key: at for key, at in promised.items() if key in queues.aged}
         self._never: set[GangKey] = set()
         self._first: dict[str, PendingGang] = {}
         self._kept: Reservations | None = None
         self._keeps_quota = False
         self._quota_kinds: set[Hashable] = set()
+        self._nodes_kept: set[str] = set()
+        self._noted: dict[Hashable, PendingGang] = {}
         self._left: dict[str, bytes] = {}
         gangs = map(queues.waiting.gang, queues.aged)
         self._with_aged = {gang.queue for gang in gangs if gang is not None}
+        self._unused = np.zeros_like(self._tree.subtree)
         self._started: list[RunningGang] = []
-        self._delayed: dict[Hashable, Reservation] = {}
+        self._delayed: dict[Hashable, Kept] = {}
         self.passed: list[GangKey] = []
         self.asks_again_in = inf
 
-    def note(self, gang: PendingGang, refusal: Refusal) -> None:
+    @property
+    def promised(self) -> Mapping[GangKey, float]:
+        """Return the first start that each aged gang was told."""
+        return {**self._promised, **self._kept.promised} if self._kept else self._promised
+
+    # ---- refusals
+
+    def note(self, gang: PendingGang, refusal: Refusal, room: FreeCapacity) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
             return
         if self._is_first_to_hold_back(gang) and not self._may_ever_fit(gang):
             return
         self._hold_behind(gang)
-        if self._keeps_a_start(gang):
-            self._keep_quota()
-            short = self._short_of(gang, refusal)
-            fitting = tuple(each for each in gang.minimum if each not in short)
-            none = np.zeros(len(self._tree.names), dtype=np.bool_)
-            self._keep(gang, Contested(self._nodes_of(short), none), fitting)
+        if (self._is_aged(gang) or self._backfills(gang)) and not self._is_kept_by_another(gang):
+            self._keep_quota(self._outlook(room))
+            self._keep(gang, gang.minimum, _short_of(gang, refusal))
 
     def delay(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Refusal | None:
         """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
         broken = self.start(gang, placement, room) if placement.assignments else None
         if broken is not None:
-            if self._existing is None:
+            if self._cluster.existing is None:
                 self._delayed[_kind(gang)] = broken
             return self._would_delay(gang, broken)
         self._delayed.clear()
@@ -115,100 +120,28 @@ class Blocking:
         broken = self._delayed.get(_kind(gang)) if self._delayed else None
         if broken is None or gang.surplus or _must_start(gang):
             return None
-        if not broken.is_heeded(self._tree.index[gang.queue], self._place(gang)):
-            return None
-        if not broken.has_no_time and self._queues.now + gang.duration <= broken.starts:
+        ends = self._queues.now + gang.duration
+        if broken.lets_end(ends) or not broken.claim.is_heeded_by(self._passer(gang)):
             return None
         return self._would_delay(gang, broken)
 
-    def _would_delay(self, gang: PendingGang, broken: Reservation) -> Refusal:
+    def remark(self, gang: PendingGang) -> str:
+        """Say of a gang that it was found to block no other, where it was."""
+        return BLOCKS_NOTHING if gang.key in self._never else ""
+
+    def _would_delay(self, gang: PendingGang, broken: Kept) -> Refusal:
         if gang.minimum and not gang.surplus:  # else its minimum is asked for alone
             self._hold_behind(gang)
-        wait = None if broken.has_no_time else broken.starts - self._queues.now
+        starts = broken.starts if isinstance(broken, StartReservation) else None
+        wait = None if starts is None else starts - self._queues.now
         again = LONGEST if wait is None else max(1.0, wait)
         self.asks_again_in = min(self.asks_again_in, again, LONGEST)
-        return would_delay(broken.gang, wait, gang.duration)
-
-    def _place(self, gang: PendingGang) -> Place:
-        return place_of(gang, self._tree.queues[self._tree.index[gang.queue]].ordering)
-
-    def start(
-        self, gang: PendingGang, placement: Placement, room: FreeCapacity
-    ) -> Reservation | None:
-        """Count a gang as running from now on, unless that breaks a reservation, which is returned.
-
-        Those that start before the first reservation is made are kept for it.
-        """
-        self._keep_quota()
-        self._keep_lost_quota(gang.queue)
-        if self._kept is None or _must_start(gang):
-            self.let_start(gang, placement)
-            return None
-        running = self._starting(gang, placement)
-        return self._broken(running, Outlook(room.free, self._order.held))
-
-    def let_start(self, gang: PendingGang, placement: Placement) -> None:
-        """Count a gang as running from now on, whatever is kept for others."""
-        if self._kept is not None:
-            self._kept.start(self._starting(gang, placement))
-        elif gang.duration < inf:
-            self._started.append(self._starting(gang, placement))
-
-    def _starting(self, gang: PendingGang, placement: Placement) -> RunningGang:
-        ends = self._queues.now + gang.duration
-        running = self._running(gang.key, gang.queue, ends, _room_of(placement))
-        borrows, place = self._order.borrows(gang), self._place(gang)
-        return replace(running, borrows=borrows, place=place, is_plain=self._is_plain(gang))
-
-    def _is_plain(self, gang: PendingGang) -> bool:
-        """Say whether a gang takes nothing on its nodes but amounts of what they have."""
-        return self._existing is None and takes_amounts_alone(gang, self._nodes)
-
-    def _broken(self, running: RunningGang, outlook: Outlook) -> Reservation | None:
-        """Return the reservation that a gang would break; a gang that can never fit keeps none."""
-        if self._kept is None:
-            return None
-        while broken := self._kept.delayed_by(running, outlook):
-            if not broken.barred or self._may_ever_fit(broken.gang):
-                return broken
-            self._kept.drop(broken)
-        return None
+        return would_delay(broken.claim.gang, wait, gang.duration)
 
     def _hold_behind(self, gang: PendingGang) -> None:
         """Apply the rule of its queue to the gangs behind a blocked one."""
         self._first.setdefault(gang.queue, gang)
         self._order.block(gang)
-
-    def _keep_quota(self) -> None:
-        """Keep their start for the gangs that waited for quota when the cycle began, once."""
-        if self._keeps_quota:
-            return
-        self._keeps_quota = True
-        for queue in self._order.queues_over_quota():
-            if queue in self._with_aged or self._is_backfilling(queue):
-                self._keep_quota_of(self._order.over_quota(queue))
-
-    def _keep_lost_quota(self, queue: str) -> None:
-        """Keep it also for aged gangs of a queue that were within it when the cycle began.
-
-        What they would have borrowed others have taken since; those behind them take no more. They
-        are the same as long as the queue may take the same.
-        """
-        left = self._order.available(queue).tobytes() if queue in self._with_aged else b""
-        if left and self._left.get(queue) != left:
-            self._left[queue] = left
-            waiting, aged = self._order.waiting_for_quota([queue]), self._queues.aged
-            self._keep_quota_of([gang for gang in waiting if gang.key in aged])
-
-    def _keep_quota_of(self, gangs: Sequence[PendingGang]) -> None:
-        """Keep the quota that gangs of one queue wait for; of equal ones the first is enough."""
-        nowhere, kept = np.zeros(len(self._nodes.names), dtype=np.bool_), self._quota_kinds
-        for at, gang in enumerate(gangs):
-            is_aged = gang.key in self._queues.aged
-            kind = gang.queue, gang.minimum, is_aged, gang.key in self._queues.overdue
-            if kind not in kept and (is_aged or (at == 0 and self._backfills(gang))):
-                kept.add(kind)
-                self._keep(gang, self._quota_for(gang, nowhere))
 
     def _is_first_to_hold_back(self, gang: PendingGang) -> bool:
         """Say whether a gang would hold back others which nothing before it does.
@@ -216,10 +149,10 @@ class Blocking:
         Of a queue that backfills only the first gang does that at once; for those behind it, which
         may be a thousand, it counts only where a start would be kept for them (`_keep`).
         """
-        queue = self._tree.queues[self._tree.index[gang.queue]]
-        if gang.key in self._queues.aged or queue.when_blocked is WhenBlocked.STRICT:
+        rule = self._queue(gang.queue).when_blocked
+        if self._is_aged(gang) or rule is WhenBlocked.STRICT:
             return True
-        return queue.when_blocked is WhenBlocked.BACKFILL and gang.queue not in self._first
+        return rule is WhenBlocked.BACKFILL and gang.queue not in self._first
 
     def _may_ever_fit(self, gang: PendingGang) -> bool:
         """Say whether the empty nodes might hold a gang; what they cannot hold blocks no other."""
@@ -230,120 +163,187 @@ class Blocking:
             self._never.add(gang.key)
         return found
 
-    def remark(self, gang: PendingGang) -> str:
-        """Say of a gang that it was found to block no other, where it was."""
-        return BLOCKS_NOTHING if gang.key in self._never else ""
+    # ---- starts
 
-    def _keeps_a_start(self, gang: PendingGang) -> bool:
-        return gang.key in self._queues.aged or self._backfills(gang)
+    def start(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Kept | None:
+        """Count a gang as running from now on, unless that breaks what is kept; return that then.
+
+        Those that start before the first reservation is made are kept for it.
+        """
+        outlook = self._outlook(room)
+        self._keep_quota(outlook)
+        self._keep_lost_quota(gang.queue, outlook)
+        if self._kept is None or _must_start(gang):
+            self.let_start(gang, placement)
+            return None
+        return self._broken(
+            Start(
+                self._passer(gang), self._starting(gang, placement), outlook, self._is_plain(gang)
+            )
+        )
+
+    def let_start(self, gang: PendingGang, placement: Placement) -> None:
+        """Count a gang as running from now on, whatever is kept for others."""
+        if self._kept is not None:
+            self._kept.start(self._starting(gang, placement))
+        elif gang.duration < inf:
+            self._started.append(self._starting(gang, placement))
+
+    def _starting(self, gang: PendingGang, placement: Placement) -> RunningGang:
+        ends = self._queues.now + gang.duration
+        return self._cluster.running(gang.key, gang.queue, ends, _room_of(placement))
+
+    def _is_plain(self, gang: PendingGang) -> bool:
+        """Say whether a gang takes nothing on its nodes but amounts of what they have."""
+        return self._cluster.existing is None and takes_amounts_alone(gang, self._nodes)
+
+    def _passer(self, gang: PendingGang) -> Passer:
+        place, borrows = self._place(gang), partial(self._order.borrows, gang)
+        return Passer(gang.key, self._row(gang), place, borrows, self._turn(gang))
+
+    def _broken(self, start: Start) -> Kept | None:
+        """Return what a gang would break; for a gang that can never fit nothing is kept."""
+        while self._kept is not None and (broken := self._kept.broken_by(start)):
+            if self._may_ever_fit(broken.claim.gang):
+                return broken
+            self._kept.drop(broken.claim.gang.key)
+        return None
+
+    # ---- what is kept
+
+    def _keep_quota(self, outlook: Outlook) -> None:
+        """Keep for the gangs that waited for quota when the cycle began, once."""
+        if self._keeps_quota:
+            return
+        self._keeps_quota = True
+        for queue in self._order.queues_over_quota():
+            keeps_first = self._queue(queue).when_blocked is WhenBlocked.BACKFILL
+            if keeps_first or queue in self._with_aged:
+                for at, gang in enumerate(self._order.over_quota(queue)):
+                    if self._is_aged(gang) or (keeps_first and at == 0):
+                        self._keep_over_quota(gang, outlook)
+
+    def _keep_lost_quota(self, queue: str, outlook: Outlook) -> None:
+        """Keep also for aged gangs of a queue that were within quota when the cycle began.
+
+        What they would have borrowed others have taken since; those behind them take no more. They
+        are the same as long as the queue may take the same.
+        """
+        left = self._order.available(queue).tobytes() if queue in self._with_aged else b""
+        if left and self._left.get(queue) != left:
+            self._left[queue] = left
+            for gang in self._order.waiting_for_quota([queue]):
+                if self._is_aged(gang):
+                    self._keep_over_quota(gang, outlook)
+
+    def _keep_over_quota(self, gang: PendingGang, outlook: Outlook) -> None:
+        """Keep for a gang that waits for quota; of equal ones in a queue the first is enough.
+
+        Nodes are kept for the first aged one of a queue: those behind it start after it.
+        """
+        is_aged, overdue = self._is_aged(gang), gang.key in self._queues.overdue
+        kind = gang.queue, gang.minimum, is_aged, overdue
+        if kind in self._quota_kinds or not self._may_ever_have(gang):
+            return
+        self._quota_kinds.add(kind)
+        if not is_aged or gang.queue in self._nodes_kept:
+            self._keep(gang, (), ())
+        elif self._may_ever_fit(gang):
+            self._nodes_kept.add(gang.queue)
+            self._keep(gang, gang.minimum, outlook.groups_without_room(gang))
+
+    def _is_kept_by_another(self, gang: PendingGang) -> bool:
+        """Say whether the same is kept for a gang before this one, which is enough for both."""
+        kind = _kind(gang), self._is_aged(gang), gang.key in self._queues.overdue
+        first = self._noted.setdefault(kind, gang)
+        is_before = self._place(first) < self._place(gang) and self._turn(first) <= self._turn(gang)
+        if first is not gang and not is_before:
+            self._noted[kind] = gang
+        return is_before
+
+    def _may_ever_have(self, gang: PendingGang) -> bool:
+        """Say whether the queue of a gang could ever get as much quota as it asks for."""
+        most = self._tree.most[self._row(gang)]
+        return bool((self._cluster.demand(gang) <= most).all())
+
+    def _keep(self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]) -> None:
+        """Keep what a gang waits for and what it has, of the groups that it `needs` nodes for.
+
+        The `short` ones of them lack room.
+        """
+        kept = self._reservation(gang, needs, short)
+        reservations = self._reservations()
+        if not self._backfills(gang):
+            for each in kept.instead:
+                reservations.keep(each)
+        elif kept.instead or (reservations.is_first(kept) and self._may_ever_fit(gang)):
+            reservations.keep(kept)
+
+    def _reservation(
+        self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]
+    ) -> StartReservation:
+        row, demand, nodes_of = self._row(gang), self._cluster.demand(gang), self._cluster.nodes_of
+        used, available = self._order.used_by_queue, self._order.available_by_queue
+        lacks: Mask = demand > np.maximum(self._order.available(gang.queue), 0)
+        all_nodes, none = nodes_of(needs), nodes_of(())
+        sharing = self._tree.sharing(row, demand, used, available)
+        needed = Contested(all_nodes, self._tree.same_root(row), demand > 0)
+        contested = Contested(all_nodes if short else none, sharing, lacks)
+        claim = self._claim(gang)
+        if not self._is_aged(gang):
+            return StartReservation(claim, contested, needed)
+        bar = Bar(claim, replace(contested, nodes=nodes_of(short)))
+        fitting = tuple(each for each in needs if each not in short)
+        part = replace(gang, minimum=fitting, surplus=())
+        has = KeptPart(claim, replace(needed, nodes=nodes_of(fitting)), part)
+        promised = self._promised.get(gang.key, inf)
+        return StartReservation(claim, contested, needed, (bar, has), promised)
+
+    def _claim(self, gang: PendingGang) -> Claim:
+        row, demand = self._row(gang), self._cluster.demand(gang)
+        borrows = self._tree.borrowing_level(row, demand, self._unused, self._unused) > 0
+        within = self._is_aged(gang) and gang.key not in self._queues.overdue
+        return Claim(gang, row, self._place(gang), self._turn(gang), within, borrows)
+
+    def _reservations(self) -> Reservations:
+        if self._kept is None:
+            holdings = self._queues.holdings()
+            running = [
+                self._cluster.running(each.key, each.queue, each.ends, each.room)
+                for each in holdings
+            ]
+            self._kept = Reservations(self._queues.now, running + self._started)
+        return self._kept
+
+    # ---- gangs and their queues
+
+    def _is_aged(self, gang: PendingGang) -> bool:
+        return gang.key in self._queues.aged
 
     def _backfills(self, gang: PendingGang) -> bool:
-        return self._is_backfilling(gang.queue)
+        return self._queue(gang.queue).when_blocked is WhenBlocked.BACKFILL
 
-    def _is_backfilling(self, queue: str) -> bool:
-        found = self._tree.queues[self._tree.index[queue]]
-        return found.when_blocked is WhenBlocked.BACKFILL
+    def _queue(self, name: str) -> Queue:
+        return self._tree.queues[self._tree.index[name]]
 
-    def _keep(
-        self, gang: PendingGang, contested: Contested, fitting: tuple[Group, ...] = ()
-    ) -> None:
-        """Keep what a gang waits for; of an aged one also what its `fitting` groups have now."""
-        if self._kept is None:
-            running = [self._running(*each) for each in self._holdings()]
-            running += self._started
-            self._kept = Reservations(self._queues.now, running, self._fits, self._spares)
-        row, borrows = self._tree.index[gang.queue], self._order.borrows(gang)
-        kept = Reservation(gang, contested, row=row, borrows=borrows, place=self._place(gang))
-        if gang.key in self._queues.aged:
-            within = gang.key not in self._queues.overdue
-            self._kept.bar(replace(kept, within=within))
-            if fitting and not self._backfills(gang):
-                there = replace(contested, nodes=self._nodes_of(fitting))
-                part = replace(gang, minimum=fitting, surplus=())
-                self._kept.keep(
-                    replace(kept, gang=part, contested=there, within=within, is_part=True)
-                )
-        if self._backfills(gang):
-            everywhere = self._nodes_of(gang.minimum) & contested.nodes.any()
-            kept = replace(kept, contested=replace(contested, nodes=everywhere))
-            if self._kept.may_reserve(kept) and self._may_ever_fit(gang):
-                self._kept.reserve(kept)
+    def _row(self, gang: PendingGang) -> int:
+        return self._tree.index[gang.queue]
 
-    def _holdings(self) -> Iterable[tuple[GangKey, str, float, Iterable[tuple[str, Requests]]]]:
-        return ((each.key, each.queue, each.ends, each.room) for each in self._queues.holdings())
+    def _place(self, gang: PendingGang) -> Place:
+        return place_of(gang, self._queue(gang.queue).ordering)
 
-    def _short_of(self, gang: PendingGang, refusal: Refusal) -> tuple[Group, ...]:
-        """Return the groups without room for all of their pods."""
-        short = {each.pod_set for each in refusal.pod_sets if each.fit < each.wanted}
-        return tuple(each for each in gang.minimum if each.pod_set in short) or gang.minimum
+    def _turn(self, gang: PendingGang) -> Turn:
+        is_overdue = gang.key in self._queues.overdue
+        return (gang.created, gang.key.namespace, gang.key.name) if is_overdue else NO_TURN
 
-    def _nodes_of(self, groups: Iterable[Group]) -> Mask:
-        """Return the nodes that could run a pod of these groups if they were empty."""
-        found: Mask = np.logical_or.reduce([self._could_run(each.shape) for each in groups])
-        return found
+    def _outlook(self, room: FreeCapacity) -> Outlook:
+        return Outlook(self._cluster, room.free, self._order.held)
 
-    def _could_run(self, shape: PodShape) -> Mask:
-        nodes, found = self._nodes, feasible(shape, self._nodes).copy()
-        for resource, amount in shape.requests:
-            if resource in nodes.row:
-                found &= nodes.allocatable[nodes.row[resource]] >= amount
-        return found
 
-    def _quota_for(self, gang: PendingGang, nowhere: Mask) -> Contested:
-        """Return the quota that the minimum of a gang waits for, and the queues that use it."""
-        at, demand = self._tree.index[gang.queue], self._tree.requests(requests_of(gang.minimum))
-        short = demand > np.maximum(self._order.available(gang.queue), 0)
-        order = self._order
-        sharing = self._tree.sharing(at, demand, order.used_by_queue, order.available_by_queue)
-        return Contested(nowhere, sharing, short)
-
-    def _fits(self, gang: PendingGang, outlook: Outlook) -> bool:
-        """Say whether the minimum of a gang would be admitted: quota first, then the nodes."""
-        at, tree = self._tree.index[gang.queue], self._tree
-        demand = tree.requests(requests_of(gang.minimum))
-        available = tree.available(tree.used(outlook.held))[at]
-        if (demand > np.maximum(available, 0)).any():
-            return False
-        room = FreeCapacity(self._nodes, outlook.free)
-        outcome = admit(Question(gang, room, self._steps.at_most(STEPS), self._existing))
-        self._steps.spend(outcome.steps)
-        return isinstance(outcome, Accepted)
-
-    def _spares(self, gang: PendingGang, other: RunningGang, nodes: Mask, free: Amounts) -> bool:
-        """Say whether nodes have what another gang takes to spare, beside all pods of a gang.
-
-        So many of its pods as each node could run if it were empty: what ends there, and when, does
-        not matter then. What the other gang takes none of does not either.
-        """
-        contested = nodes[other.nodes]
-        at, takes = other.nodes[contested], other.room[:, contested]
-        allocatable, row, wanted = self._nodes.allocatable[:, at], self._nodes.row, takes * 0
-        for group in gang.minimum:
-            requests = group.shape.requests
-            pods = np.minimum(pods_per_node(requests, row, allocatable), group.count)
-            for resource, amount in requests if pods.any() else ():
-                wanted[row[resource]] += pods * amount
-        return bool(((takes == 0) | (takes + wanted <= free[:, at])).all())
-
-    def _running(
-        self, key: GangKey, queue: str, ends: float, room: Iterable[tuple[str, Requests]]
-    ) -> RunningGang:
-        """Add up what a gang holds on each node, and of the quota of its queue."""
-        index, row = self._nodes.index, self._nodes.row
-        places = [(index[node], amounts) for node, amounts in room if node in index]
-        nodes = np.unique(np.array([at for at, _ in places], dtype=np.intp))
-        held = np.zeros((len(row), len(nodes)), dtype=np.int64)
-        quota = np.zeros(len(self._tree.resources), dtype=np.int64)
-        for at, amounts in places:
-            column = int(np.searchsorted(nodes, at))
-            for resource, amount in amounts:
-                if resource in row:
-                    held[row[resource], column] += min(amount, LIMIT)
-                if resource in self._tree.column:
-                    quota[self._tree.column[resource]] += min(amount, LIMIT)
-        if queue not in self._tree.index:  # it is not active: its gangs end, and give no quota back
-            return RunningGang(key, ends, nodes, held, 0, np.zeros_like(quota))
-        return RunningGang(key, ends, nodes, held, self._tree.index[queue], quota)
+def _short_of(gang: PendingGang, refusal: Refusal) -> tuple[Group, ...]:
+    """Return the groups without room for all of their pods."""
+    short = {each.pod_set for each in refusal.pod_sets if each.fit < each.wanted}
+    return tuple(each for each in gang.minimum if each.pod_set in short) or gang.minimum
 
 
 def _must_start(gang: PendingGang) -> bool:

@@ -1,257 +1,321 @@
-"""Keeps a start for blocked gangs while gangs behind them use the room (EASY backfilling).
+"""Keeps what blocked gangs wait for, and says which gangs would break that.
 
-The first blocked gang of each set of contested nodes has a reservation: the earliest time at which
-it would be admitted if the running gangs end as expected. Another gang may take room on those nodes
-only if it ends before that time, or if the blocked gang would still be admitted then with the other
-one standing. (Lifka, "The ANL/IBM SP Scheduling System", 1995; on nodes instead of on a number of
-processors.)
+- `StartReservation`: the earliest time at which the gang would be admitted if the running gangs end
+  as expected. Another gang may take of its room and quota only if it ends before that, or if the
+  blocked gang would still be admitted then with the other one standing (EASY backfilling: Lifka,
+  "The ANL/IBM SP Scheduling System", 1995; on nodes instead of on a number of processors).
+- `Bar`: nothing takes what an aged gang lacks, but what its nodes can spare whatever else ends.
+- `KeptPart`: what an aged gang has now, of its groups and of quota, it goes on having.
 
-A gang that has waited too long, or was passed too often, has a reservation without a time: on the
-nodes that it waits for nothing passes it but what these nodes can spare whatever else ends there.
+An aged gang keeps the first start that it was told. Once that is over, or where none can be told,
+it keeps a bar and its part instead.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
-from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf
 
-from scheduling.model.amounts import Amounts, Mask, Positions
+from scheduling.backfill.outlook import Outlook, RunningGang
+from scheduling.model.amounts import Mask
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.waiting import Place
 
+Turn = tuple[float, str, str]
+"""What orders overdue gangs of all queues: their arrival, then their names."""
 
-@dataclass(frozen=True, eq=False, slots=True)
-class RunningGang:
-    """A gang that holds room, and when it is expected to give it back.
-
-    `ends` is in seconds on the clock of the cycle, infinite where nothing is said of it. `room` is
-    what it holds on the nodes at `nodes` (resources x those), `quota` what it holds of the quota of
-    the queue in row `queue`; `borrows` says that this is more than its own quota covers,
-    `place` where it waited in the queue. `is_plain` says that nothing else of it is in the way of
-    other pods on its nodes: no host port, no volume, no constraint between pods.
-    """
-
-    key: GangKey
-    ends: float
-    nodes: Positions
-    room: Amounts
-    queue: int
-    quota: Amounts
-    borrows: bool = True
-    place: Place | None = None
-    is_plain: bool = False
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Outlook:
-    """What is free (resources x nodes) and what queues hold (queues x resources) at some time."""
-
-    free: Amounts
-    held: Amounts
-
-    def after(self, ended: Iterable[RunningGang]) -> "Outlook":
-        """Return the outlook once these gangs have ended."""
-        free, held = self.free.copy(), self.held.copy()
-        for each in ended:
-            free[:, each.nodes] += each.room
-            held[each.queue] -= each.quota
-        return Outlook(free, held)
-
-    def beside(self, gang: RunningGang) -> "Outlook":
-        """Return the outlook with one more gang standing."""
-        free, held = self.free.copy(), self.held.copy()
-        free[:, gang.nodes] -= gang.room
-        held[gang.queue] += gang.quota
-        return Outlook(free, held)
-
-
-Fits = Callable[[PendingGang, Outlook], bool]
-"""Whether a gang would be admitted, by the full verdict."""
-
-Spares = Callable[[PendingGang, RunningGang, Mask, Amounts], bool]
-"""Whether some nodes, with so much free, have to spare what the second gang takes of them: beside
-all pods of the first one that they could run if they were empty."""
+NO_TURN: Turn = (inf, "", "")
+"""That of a gang which is not overdue."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Contested:
-    """What a blocked gang waits for: room on some nodes, or quota that some queues share.
-
-    `resources` are the columns of the quota that is short, None for all.
-    """
+    """Room on some nodes, and quota of some resources that some queues share."""
 
     nodes: Mask
     queues: Mask
-    resources: Mask | None = None
+    resources: Mask
 
     def meets(self, other: "Contested") -> bool:
-        """Say whether both want something of the same."""
-        return bool((self.nodes & other.nodes).any() or (self.queues & other.queues).any())
+        """Say whether both are about some of the same."""
+        if (self.nodes & other.nodes).any():
+            return True
+        same = (self.queues & other.queues).any() and (self.resources & other.resources).any()
+        return bool(same)
 
     def is_taken_by(self, gang: RunningGang) -> bool:
         """Say whether a gang takes some of it."""
-        return bool(self.nodes[gang.nodes].any()) or self.is_quota_taken_by(gang)
+        return self.has_nodes_of(gang) or self.has_quota_of(gang)
 
-    def is_quota_taken_by(self, gang: RunningGang) -> bool:
+    def has_nodes_of(self, gang: RunningGang) -> bool:
+        """Say whether a gang takes room on some of the nodes."""
+        return bool(self.nodes[gang.nodes].any())
+
+    def has_quota_of(self, gang: RunningGang) -> bool:
         """Say whether a gang takes some of the quota."""
-        short = gang.quota if self.resources is None else gang.quota[self.resources]
-        return bool(self.queues[gang.queue] and short.any())
+        return bool(self.queues[gang.queue] and gang.quota[self.resources].any())
 
 
-@dataclass(eq=False, slots=True)
-class Reservation:
-    """What is kept for a blocked gang.
+@dataclass(frozen=True, eq=False)
+class Passer:
+    """A gang that would start: the row of its queue, its place there, and its turn if overdue."""
 
-    `starts` is when it would be admitted, and `then` what is free and held at that time; None until
-    a gang would pass. A barred one has no time: nothing may pass. `is_part`: the gang stands for
-    those of its groups that would fit now and are to go on fitting. `row` is that of the gang's
-    queue; `within` says that it is kept from that queue alone, `borrows` that gangs of other queues
-    may take from it what their own quota covers. Gangs before its `place` in its queue need not
-    heed it.
+    key: GangKey
+    queue: int
+    place: Place
+    is_borrower: Callable[[], bool]
+    turn: Turn = NO_TURN
+
+    @cached_property
+    def borrows(self) -> bool:
+        """Whether its minimum takes its queue beyond its own quota."""
+        return self.is_borrower()
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A gang that would start, what it takes, and the outlook before and after.
+
+    `is_plain` says that nothing else of it is in the way of other pods on its nodes: no host port,
+    no volume, no constraint between pods.
+    """
+
+    who: Passer
+    takes: RunningGang
+    before: Outlook
+    is_plain: bool = False
+
+    @cached_property
+    def after(self) -> Outlook:
+        """The outlook with the gang standing."""
+        return self.before.beside(self.takes)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Claim:
+    """The gang that something is kept for, and the gangs that it is kept from.
+
+    `queue` is the row of the gang's queue, `place` its place there. `within` says that it is kept
+    from that queue alone, `borrows` that the own quota of the queue would not cover the gang even
+    if nothing used it: then gangs of other queues may take what their own quota covers.
     """
 
     gang: PendingGang
-    contested: Contested
-    starts: float = -inf
-    then: Outlook | None = None
-    barred: bool = False
-    is_part: bool = False
-    row: int = -1
+    queue: int
+    place: Place
+    turn: Turn = NO_TURN
     within: bool = False
     borrows: bool = False
-    place: Place | None = None
+
+    def is_heeded_by(self, other: Passer) -> bool:
+        """Say whether a gang may not take it: in its queue any behind it, in others by turn."""
+        if other.key == self.gang.key:
+            return False
+        if other.queue == self.queue:
+            return other.place >= self.place
+        if self.within or (self.borrows and not other.borrows):
+            return False
+        return other.turn >= self.turn or (other.borrows and not self.borrows)
+
+
+@dataclass(eq=False)
+class Kept(ABC):
+    """What is kept for a blocked gang: `contested` is what it waits for, or what it has."""
+
+    claim: Claim
+    contested: Contested
+
+    @abstractmethod
+    def is_broken_by(self, start: Start) -> bool:
+        """Say whether a gang that has to heed it would take some of it for good."""
+
+    def lets_end(self, ends: float) -> bool:  # noqa: ARG002
+        """Say whether a gang that ends then breaks nothing, whatever it takes."""
+        return False
 
     @property
-    def has_no_time(self) -> bool:
-        """Say whether it is kept without regard to when the gang will start."""
-        return self.barred or self.is_part
+    def needed(self) -> Contested:
+        """What the gang needs of what others may take."""
+        return self.contested
 
-    def concerns(self, gang: RunningGang) -> bool:
-        """Say whether a gang that would start takes some of what is kept, and has to heed that."""
-        if gang.key == self.gang.key:
-            return False
-        if gang.queue != self.row and (self.within or (self.borrows and not gang.borrows)):
-            return False
-        return self.is_heeded(gang.queue, gang.place) and self.contested.is_taken_by(gang)
+    def concerns(self, start: Start) -> bool:
+        """Say whether a gang that would start takes some of it, and has to heed that."""
+        return self.needed.is_taken_by(start.takes) and self.claim.is_heeded_by(start.who)
 
-    def is_heeded(self, queue: int, place: Place | None) -> bool:
-        """Say whether a gang of a queue is not before this one in the same line."""
-        return queue != self.row or place is None or self.place is None or place >= self.place
+
+class Bar(Kept):
+    """Nothing passes an aged gang to what it lacks."""
+
+    def is_broken_by(self, start: Start) -> bool:
+        """Say whether a gang takes quota, or more of the nodes than they can spare."""
+        if self.contested.has_quota_of(start.takes) or not start.is_plain:
+            return True
+        return not start.before.spares(start.takes, self.claim.gang, self.contested.nodes)
+
+
+@dataclass(eq=False)
+class KeptPart(Kept):
+    """What an aged gang has now: room for the groups in `part`, and quota for all of it."""
+
+    part: PendingGang
+
+    def is_broken_by(self, start: Start) -> bool:
+        """Say whether a gang takes quota or room that the aged one has now."""
+        return self._loses_quota(start) or self._loses_room(start)
+
+    def _loses_quota(self, start: Start) -> bool:
+        if not self.contested.has_quota_of(start.takes):
+            return False
+        gang = self.claim.gang
+        return bool((start.after.short_of(gang) & ~start.before.short_of(gang)).any())
+
+    def _loses_room(self, start: Start) -> bool:
+        if not self.contested.has_nodes_of(start.takes):
+            return False
+        return not start.after.has_room_for(self.part) and start.before.has_room_for(self.part)
+
+
+@dataclass(eq=False)
+class StartReservation(Kept):
+    """The start of a blocked gang, found when another one would pass.
+
+    `all_of_it` is what it waits for and what it has now. `promised` is the start that it was told
+    before, `instead` what is kept for it where that is over or none can be told. `then` is the
+    outlook at the start; `behind` are aged gangs that start after this one.
+    """
+
+    all_of_it: Contested
+    instead: tuple[Kept, ...] = ()
+    promised: float = inf
+    starts: float = -inf
+    then: Outlook | None = None
+    behind: list["StartReservation"] = field(default_factory=list)
+
+    @property
+    def needed(self) -> Contested:
+        """What the gang needs of what others may take."""
+        return self.all_of_it
+
+    def lets_end(self, ends: float) -> bool:
+        """Say whether a gang that ends then leaves the start what it is."""
+        return self.then is not None and ends <= min(self.starts, self.promised)
+
+    def is_before(self, other: "StartReservation") -> bool:
+        """Say whether another blocked gang waits for some of the same, and starts after this one.
+
+        An aged gang waits for an aged one alone that keeps the same gangs from passing.
+        """
+        ours, theirs = self.claim, other.claim
+        if ours.turn > theirs.turn or not self.contested.meets(other.contested):
+            return False
+        keeps_as_much = ours.queue == theirs.queue or not ours.within
+        return not other.instead or (bool(self.instead) and keeps_as_much)
+
+    def is_broken_by(self, start: Start) -> bool:
+        """Say whether the blocked gang would start later for a gang."""
+        if self.then is None or self.lets_end(start.takes.ends):
+            return False
+        return not self.then.beside(start.takes).fits(self.claim.gang)
+
+    def count(self, gang: RunningGang, *, is_heeded: bool) -> None:
+        """Count a gang that stands at the start; one that need not heed it may move the start."""
+        if self.then is not None and gang.ends > self.starts and self.needed.is_taken_by(gang):
+            self.then = self.then.beside(gang) if is_heeded else None
 
 
 class Reservations:
-    """The reservations of one cycle, in the order in which the gangs were blocked."""
+    """What is kept in one cycle, in the order in which the gangs were blocked."""
 
-    def __init__(
-        self, now: float, running: Iterable[RunningGang], fits: Fits, spares: Spares
-    ) -> None:
+    def __init__(self, now: float, running: Iterable[RunningGang]) -> None:
         self._now = now
         self._running = sorted((each for each in running if each.ends < inf), key=_order)
-        self._fits, self._spares = fits, spares
-        self._kept: list[Reservation] = []
-        self._all: Contested | None = None
+        self._kept: list[Kept] = []
+        self.promised: dict[GangKey, float] = {}
 
-    def may_reserve(self, kept: Reservation) -> bool:
-        """Say whether no gang with a start waits for some of the same."""
-        before = (each for each in self._kept if not each.has_no_time)
-        return not any(each.contested.meets(kept.contested) for each in before)
+    def is_first(self, asked: StartReservation) -> bool:
+        """Say whether no gang before it with a start waits for some of the same."""
+        return self._before(asked) is None
 
-    def reserve(self, kept: Reservation) -> None:
-        """Keep a start for a blocked gang, unless one before it waits for some of the same."""
-        if self.may_reserve(kept):
-            self._add(kept)
+    def keep(self, kept: Kept) -> None:
+        """Keep something; a start only where no gang before it waits for some of the same."""
+        before = self._before(kept) if isinstance(kept, StartReservation) else None
+        if before is None:
+            self._kept.append(kept)
+        elif isinstance(kept, StartReservation) and kept.instead:
+            before.behind.append(kept)
 
-    def bar(self, kept: Reservation) -> None:
-        """Let nothing pass a gang to what it waits for."""
-        kept.barred = True
-        self._add(kept)
-
-    def keep(self, kept: Reservation) -> None:
-        """Keep what a part of a gang has now."""
-        self._add(kept)
-
-    def _add(self, kept: Reservation) -> None:
-        self._kept.append(kept)
-        if self._all is None:
-            self._all = Contested(kept.contested.nodes.copy(), kept.contested.queues.copy())
-        else:
-            self._all.nodes[:] |= kept.contested.nodes
-            self._all.queues[:] |= kept.contested.queues
-
-    def drop(self, kept: Reservation) -> None:
+    def drop(self, key: GangKey) -> None:
         """Keep nothing for a gang any more."""
-        self._kept.remove(kept)
+        for each in [each for each in self._kept if each.claim.gang.key == key]:
+            self._replace(each, ())
 
-    def delayed_by(self, gang: RunningGang, outlook: Outlook) -> Reservation | None:
-        """Return the reservation that a gang would break if it started now, None where none.
+    def broken_by(self, start: Start) -> Kept | None:
+        """Return what a gang would break if it started now, None where nothing.
 
         Then it counts as running, and as standing where it outlasts a blocked gang's wait.
         """
-        if self._all is None or not self._all.is_taken_by(gang):
-            self._note(gang)
-            return None
-        standing: list[tuple[Reservation, Outlook]] = []
-        for each in [each for each in self._kept if each.concerns(gang)]:
-            if each.barred and not self._is_spared(each, gang, outlook):
-                return each
-            then = self._then(each, outlook)
-            if then is None or gang.ends <= each.starts:
-                continue
-            then = then.beside(gang)
-            if not self._fits(each.gang, then):
-                return each
-            standing.append((each, then))
-        self._move_starts(gang, [each for each, _ in standing])
-        for each, then in standing:
-            each.then = then
-        self._note(gang)
-        return None
-
-    def _is_spared(self, kept: Reservation, gang: RunningGang, outlook: Outlook) -> bool:
-        """Say whether a gang takes only what a barred one will not need, whatever ends first."""
-        contested = kept.contested
-        if not gang.is_plain or contested.is_quota_taken_by(gang):
-            return False
-        return self._spares(kept.gang, gang, contested.nodes, outlook.free)
+        heeded = [each for each in self._kept if each.concerns(start)]
+        while any(self._is_given_up(each, start.before) for each in heeded):
+            heeded = [each for each in self._kept if each.concerns(start)]
+        broken = next((each for each in heeded if each.is_broken_by(start)), None)
+        if broken is None:
+            self._note(start.takes, heeded)
+        return broken
 
     def start(self, gang: RunningGang) -> None:
         """Count a gang as running that nothing may delay; starts that it moves are found anew."""
-        self._move_starts(gang, ())
-        self._note(gang)
+        self._note(gang, ())
 
-    def _move_starts(self, gang: RunningGang, but: Container[Reservation]) -> None:
-        """Forget the starts, but some, that a gang moves which does not have to heed them."""
-        for each in self._kept:
-            if each not in but and each.contested.is_taken_by(gang) and gang.ends > each.starts:
-                each.then = None
+    def _before(self, asked: StartReservation) -> StartReservation | None:
+        """Return the gang with a start for which another one has to wait."""
+        return next((each for each in self._starts() if each.is_before(asked)), None)
 
-    def _note(self, gang: RunningGang) -> None:
+    def _starts(self) -> Iterator[StartReservation]:
+        return (each for each in self._kept if isinstance(each, StartReservation))
+
+    def _note(self, gang: RunningGang, heeded: Collection[Kept]) -> None:
+        for each in self._starts():
+            each.count(gang, is_heeded=each in heeded)
         if gang.ends < inf:
             insort(self._running, gang, key=_order)
 
-    def _then(self, reservation: Reservation, outlook: Outlook) -> Outlook | None:
-        """Return the outlook at the start of a blocked gang; None where no start can be told.
+    def _is_given_up(self, kept: Kept, outlook: Outlook) -> bool:
+        """Give up a start that is over or cannot be told, for what is kept instead."""
+        if not isinstance(kept, StartReservation) or self._has_start(kept, outlook):
+            return False
+        self._replace(kept, kept.instead)
+        return True
 
-        Too little is known then of when others end, and nothing is kept for the gang.
-        """
-        if reservation.then is None and not reservation.barred:
-            count = self._ends_needed(reservation.gang, outlook)
-            if count is None:
-                self._kept.remove(reservation)
-                return None
-            ends = self._running[count - 1].ends if count else self._now
-            reservation.starts = max(ends, self._now)
-            reservation.then = outlook.after(self._running[:count])
-        return reservation.then
+    def _replace(self, kept: Kept, others: Iterable[Kept]) -> None:
+        at = self._kept.index(kept)
+        self._kept[at : at + 1] = others
+        for each in kept.behind if isinstance(kept, StartReservation) else ():
+            self.keep(each)
 
-    def _ends_needed(self, gang: PendingGang, outlook: Outlook) -> int | None:
+    def _has_start(self, kept: StartReservation, outlook: Outlook) -> bool:
+        """Say whether a start can be told; an aged gang keeps the first one."""
+        if kept.then is not None:
+            return True
+        count = self._ends_needed(kept, outlook) if kept.promised > self._now else None
+        if count is None:
+            return False
+        kept.starts = max(self._running[count - 1].ends if count else self._now, self._now)
+        kept.then = outlook.after(self._running[:count])
+        if kept.instead:
+            kept.promised = min(kept.promised, kept.starts)
+            self.promised[kept.claim.gang.key] = kept.promised
+        return True
+
+    def _ends_needed(self, kept: StartReservation, outlook: Outlook) -> int | None:
         """Return after how many ends the gang would be admitted; None where after all it is not.
 
         More room never hurts, but for rare constraints between pods: those may find a later start.
         """
 
         def fits_after(count: int) -> int:
-            return int(self._fits(gang, outlook.after(self._running[:count])))
+            return int(outlook.after(self._running[:count]).fits(kept.claim.gang))
 
         numbers = range(len(self._running) + 1)
         found = bisect_left(numbers, 1, key=fits_after)

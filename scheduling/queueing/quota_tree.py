@@ -180,6 +180,10 @@ class QuotaTree:
                 top = row
         return self._below(top)
 
+    def same_root(self, at: int) -> Mask:
+        """Return the queues that may use quota which one queue might use: all below its root."""
+        return self._below(self.path(at)[-1])
+
     def _below(self, top: int) -> Mask:
         below = np.zeros(len(self.names), dtype=np.bool_)
         below[top] = True

@@ -29,6 +29,7 @@ def waits(rule: str, jobs: Sequence[Job] = JOBS) -> float:
         ("Strict", (0 + 9 + 9 + 8) / 4),  # blocked at 10, the others at 11
         ("BestEffort", (0 + 29 + 0 + 7) / 4),  # short at 2, long at 10, blocked at 30
         ("Backfill", (0 + 9 + 0 + 8) / 4),  # short ends when blocked starts
+        ("EASY", (0 + 9 + 0 + 8) / 4),
     ],
 )
 def test_each_rule_starts_the_gangs_when_it_should(rule: str, expected: float) -> None:
@@ -42,3 +43,8 @@ def test_durations_that_are_wrong_change_what_passes() -> None:
 def test_use_and_makespan_are_those_of_the_jobs() -> None:
     found = replay(JOBS[:1], 2, 8, "Strict", 1.0)
     assert (found.utilisation, found.makespan / HOUR) == (0.5, 10)
+
+
+def test_gangs_that_begin_later_than_under_strict_are_late() -> None:
+    strict, best = (replay(JOBS, 2, 8, rule, 1.0) for rule in ("Strict", "BestEffort"))
+    assert best.delays(strict) == pytest.approx([20 * HOUR], abs=60)

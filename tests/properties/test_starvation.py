@@ -161,18 +161,72 @@ def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
 ) -> None:
     """It waits until it has aged; then all ends that runs by then, and again what came before it.
 
-    Of each stream one gang came before it. One that gave its room back begins anew, after a time.
+    One that gave its room back begins anew, after a time.
     """
     queues, nodes, large, some = cluster
-    if not fits_alone(queues, nodes, large):
-        return
-    one_start = WAIT + (2 + len(some)) * LONGEST
-    bound = ARRIVES + (1 + large.fails) * one_start + large.fails * SET_BACK
+    if fits_alone(queues, nodes, large):
+        bound = (1 + large.fails) * longest_wait(some) + large.fails * SET_BACK
+        assert_starts_within(bound, queues, nodes, large, some)
+        event("fits alone")
+
+
+def longest_wait(some: Sequence[Stream]) -> float:
+    """Return how long a gang may wait while these come: of each stream one gang came before it.
+
+    Where gangs run longer than they say, what was kept until a time has to be kept until they end.
+    """
+    jobs = [each.job for each in some]
+    longest = max(max(job.runs, job.told if job.told < inf else 0.0) for job in jobs)
+    rounds = 2 + 2 * len(jobs) if any(job.told < job.runs for job in jobs) else 2 + len(jobs)
+    return WAIT + rounds * longest
+
+
+def assert_starts_within(
+    wait: float,
+    queues: Sequence[Queue],
+    nodes: Sequence[Node],
+    large: Job,
+    some: Sequence[Stream],
+) -> None:
+    bound = ARRIVES + wait
     small = [job for each in some for job in each.until(bound)]
     timeline = Timeline(queues, nodes, [large, *small])
     timeline.run(bound + large.runs)
     assert "large" in timeline.ended, timeline.says()
-    event(f"waited {timeline.began['large'] // WAIT}")
+
+
+@st.composite
+def two_ways_to_starve(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[Stream]]:
+    """Streams of its own queue on nodes that a gang cannot use, and of others on those it can.
+
+    The first take its quota while it waits for nodes, the others its nodes while it waits for
+    quota.
+    """
+    gpus = draw(st.integers(2, 4))
+    nodes = [Node(gpus, 8), Node(draw(st.integers(1, gpus - 1)), draw(st.integers(0, 8)))]
+    rule, passes = draw(st.sampled_from(RULES)), draw(st.sampled_from((2, inf)))
+    parent = draw(st.sampled_from(("", "all")))
+    queues = [
+        replace(queue, longest_wait=WAIT, most_passes=passes, when_blocked=rule)
+        for queue in (
+            Queue("all"),
+            Queue("own", parent, limit(gpus)),
+            Queue("two", parent, limit(draw(st.integers(1, gpus)))),
+        )
+    ]
+    large = Job("large", "own", ARRIVES, 1.0, ((1, gpus, draw(st.integers(0, 2))),), told=1.0)
+    names = (("s0", "own"), ("t0", "two"), ("t1", "two"))
+    return queues, nodes, large, [draw(streams(name, queue, (-1,))) for name, queue in names]
+
+
+@examples(16)
+@given(two_ways_to_starve())
+def test_a_large_gang_starts_within_a_bound_where_it_lacks_nodes_and_quota_in_turn(
+    cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
+) -> None:
+    queues, nodes, large, some = cluster
+    if fits_alone(queues, nodes, large):
+        assert_starts_within(longest_wait(some), queues, nodes, large, some)
 
 
 def test_a_gang_that_falls_short_of_quota_within_a_cycle_is_passed_no_longer_either() -> None:
@@ -192,3 +246,14 @@ def test_a_gang_that_falls_short_of_quota_within_a_cycle_is_passed_no_longer_eit
     timeline = Timeline(queues, [Node(3, 8), Node(2, 8)], jobs)
     timeline.run(end)
     assert "large" in timeline.ended, timeline.says()
+
+
+def test_an_aged_gang_keeps_its_node_while_it_waits_for_quota_and_its_quota_as_well() -> None:
+    """Small ones of its queue run on a node that it cannot use, others on the one that it can."""
+    queues = [replace(Queue(name, "", limit(3)), longest_wait=WAIT) for name in ("own", "two")]
+    large = Job("large", "own", ARRIVES, 1.0, ((1, 3, 0),), told=1.0)
+    small = [
+        Stream(Job("s0", "own", 0.0, 2.0, ((1, 1, 0),), priority=-1, told=2.0), 0.7),
+        Stream(Job("t0", "two", 0.0, 2.0, ((1, 1, 2),), told=2.0), 0.7),
+    ]
+    assert_starts_within(longest_wait(small), queues, [Node(3, 8), Node(2, 1)], large, small)
