@@ -100,7 +100,8 @@ def gang(number: int) -> Json:
     owner = {"kind": "RayCluster", "name": f"g{number}", "uid": f"uid-g{number}"}
     placement = {"epoch": 1, "podSets": [{"name": "w", "assignments": [placed]}]}
     metadata = {"name": f"g{number}", "namespace": "team", "ownerReferences": [owner]}
-    return {"metadata": metadata, "status": {"placement": placement}}
+    spec = {"rayClusterUid": owner["uid"]}
+    return {"metadata": metadata, "spec": spec, "status": {"placement": placement}}
 
 
 def cluster() -> Ledger:

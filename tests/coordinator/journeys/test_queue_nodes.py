@@ -68,7 +68,8 @@ def test_a_gang_waits_for_its_model_though_the_other_is_free(world: World) -> No
     world.create(gpu_gang("h2", "h100", 1), gpu_gang("big", "a100", 3))
     world.settle(seconds=10)
     assert phases(world, "h2", "big") == ["Queued", "Queued"]
-    assert world.status("h2")["reason"] == world.status("big")["reason"] == "QuotaExceeded"
+    assert world.status("h2")["reason"] == "QuotaExceeded"
+    assert world.status("big")["reason"] == "NeverFits"  # of three nodes there are two
 
     change(world, "h100", quota={GPU: 16})
     world.settle(seconds=10)
