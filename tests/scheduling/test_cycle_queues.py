@@ -529,6 +529,21 @@ def test_an_aged_gang_with_a_known_start_lets_pass_what_ends_before_it(
         assert "team/head is expected to start in 1m40s" in said(verdicts["other"])
 
 
+@pytest.mark.parametrize("is_aged", [True, False])
+def test_an_aged_gang_keeps_its_node_while_it_waits_for_quota(*, is_aged: bool) -> None:
+    """The quota of its queue is used up on n1; n2 is free, and another queue wants a part of it."""
+    big = replace(gang("big", group("workers", 1, shape(gpu=8))), queue="a")
+    verdicts, _ = decide(
+        [team(gpus=8), Queue("b", quota={GPU: 8})],
+        big,
+        asks("small", 1, queue="b", created=1),
+        running=[holds("old", {"n1": 8})],
+        aged=[big] if is_aged else [],
+    )
+    assert said(verdicts["big"]).startswith("QuotaExceeded")
+    assert isinstance(verdicts["small"], Admitted) != is_aged
+
+
 def test_a_start_is_kept_on_nodes_of_pods_that_would_fit_now_too() -> None:
     """The head of the gang fits only c1, which is free; its workers wait for n1 until 50."""
     workers = group("workers", 8, shape(gpu=1, selector={"pool": "gpu"}))
