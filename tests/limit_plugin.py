@@ -45,9 +45,12 @@ class Limits:
         """Limit a test with all its fixtures."""
         self._limit(_allowed(item))
         try:
-            return (yield)
-        finally:
-            self._limit(float("inf"))
+            result = yield
+        except BaseException:  # the run ends, and so do fixtures, which can hang
+            self._limit(_allowed(item))
+            raise
+        self._limit(float("inf"))
+        return result
 
     @pytest.hookimpl(trylast=True)
     def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:

@@ -193,7 +193,7 @@ def test_nothing_is_decided_while_one_watch_is_down(
 ) -> None:
     """All else works and the node looks free; deciding on it would strand the gang there."""
     plot.add_node(PODS)
-    leader = crew.start_leader()
+    leader = crew.start_leader(STEADY)
     fault = begin(outage, leader, of_other_pods)
     fill(plot, "foreign")
     plot.create(three_pods())

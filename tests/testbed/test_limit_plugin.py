@@ -74,6 +74,19 @@ def test_a_fixture_that_hangs_after_its_test_failed_ends_the_run(tmp_path: Path)
     assert (done.returncode, "Timeout (0:00:01.2" in done.stderr) == (1, True), done.stderr
 
 
+RAISES = "def pytest_exception_interact(): raise RuntimeError"
+
+
+def test_a_fixture_that_hangs_after_pytest_itself_failed_ends_the_run(tmp_path: Path) -> None:
+    """So it is where the limit of the test comes while pytest reports its failure."""
+    (tmp_path / "pytest.ini").write_text(LIMITS)
+    (tmp_path / "conftest.py").write_text(RAISES)
+    (tmp_path / "test_a.py").write_text(STAYS_IN_A_FIXTURE)
+    done = run(tmp_path)
+    assert "INTERNALERROR" in done.stdout
+    assert (done.returncode, "Timeout (0:00:01.2" in done.stderr) == (1, True), done.stderr
+
+
 def test_a_run_that_takes_too_long_ends(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_a.py").write_text(STAYS)
