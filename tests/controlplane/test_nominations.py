@@ -35,8 +35,8 @@ Its Lease is read every 2 s, and three pods are written then. The rest is for a 
 """
 ELECTION = {
     "leaderElect": True,
-    "leaseDuration": "3s",
-    "renewDeadline": "2s",
+    "leaseDuration": "9s",
+    "renewDeadline": "8s",
     "retryPeriod": "500ms",
 }
 
