@@ -6,7 +6,6 @@ A pod's request for one pod slot is written into its requests as `pods: 1`, so t
 are one more resource and no special case.
 """
 
-import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +22,7 @@ from scheduling.model.constraints import (
     Toleration,
 )
 from scheduling.model.host_ports import is_port
+from scheduling.model.shape_key import shape_key
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -(2**31), 2**31 - 1
 """Priorities are of 32 bits."""
@@ -60,11 +60,8 @@ class PodShape:
 
     @cached_property
     def key(self) -> str:
-        """Short content hash of the pod's own part, equal in every process.
-
-        A placement names shapes by it.
-        """
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        """Short content hash of the pod's own part; a placement names shapes by it."""
+        return shape_key(self)
 
     @cached_property
     def requests(self) -> Requests:

@@ -2,7 +2,7 @@
 
 from coordinator.messages.actions import CreateGang, DeleteGang
 from coordinator.record.urgency import SETTLE_DELAY
-from tests.coordinator.api import Key
+from tests.coordinator.api import Json, Key
 from tests.coordinator.builders import TEAM, gang_of, node
 from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, key
@@ -54,6 +54,33 @@ def test_a_gang_deleted_by_hand_while_half_released_is_rebuilt_from_the_pins() -
     assert world.status("a")["phase"] == "Running"
     pods = [pod for pod, _ in leader.releases()]
     assert len(pods) - len(set(pods)) <= 3  # those that were never sent
+
+
+def test_a_placement_whose_shapes_another_release_named_is_completed() -> None:
+    """Pods that are released stay where they are, and the others come to what is free."""
+    world = World(node("n1", cpu=4), node("n2", cpu=4))
+    world.create(gang_of("a", 5))
+    decided(world)
+    leader = world.leader
+    for _ in range(3):
+        leader.act()
+    leader.restart()
+    world.api.change(world.gang("a"), with_other_shapes, "status")
+    world.schedule()
+    released = world.bound("a")
+    assert released
+    world.elect(0)
+    world.settle(seconds=5)
+    assert released - world.bound("a") == {}
+    assert world.bound("a").total() == 6
+    assert world.status("a")["phase"] == "Running"
+
+
+def with_other_shapes(gang: Json) -> None:
+    """Name the shapes of a placement as no shape of this release is named."""
+    for pod_set in gang["status"]["placement"]["podSets"]:
+        for assignment in pod_set["assignments"]:
+            assignment["shape"] = assignment["shape"][::-1]
 
 
 def test_a_gang_deleted_by_hand_under_its_leader_is_made_again_as_it_was() -> None:
