@@ -38,13 +38,13 @@ from coordinator.reconcile.waking import wake_at
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
-from coordinator.state.deciding import NO_PLACEMENT, decide
-from coordinator.state.following import follow_queues
 from coordinator.state.gang_counts import facts_of
 from coordinator.state.intake import take
 from coordinator.state.known import Known
-from coordinator.state.preempting import settle_trials
-from coordinator.state.resuming import resume_jobs
+from coordinator.state.preemption_trials import settle_trials
+from coordinator.state.queue_changes import follow_queues
+from coordinator.state.rayjob_resumption import resume_jobs
+from coordinator.state.run_cycle import NO_PLACEMENT, decide
 from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.gang.source import GangSource
 from kube.ray.gang_terms import queue_counted_in

@@ -26,9 +26,9 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
-from coordinator.state.outlasting import Outlasting
+from coordinator.state.orphan_reservations import Outlasting
 from coordinator.state.reserved_room import ReservedRoom
-from coordinator.state.submitters import Submitters
+from coordinator.state.submitter_room import Submitters
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
 from kube.codec.scheduler_profiles import STOCK, Profiles

@@ -14,7 +14,7 @@ from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.known import Known
-from coordinator.state.preempting import note_plan, propose
+from coordinator.state.preemption_trials import note_plan, propose
 from coordinator.state.verdict_counts import GANG, PODS
 from reservation.edits import merged, with_homeless
 from scheduling.admission.refusal_memory import Memory
