@@ -32,9 +32,9 @@ from coordinator.queues.reporting import report
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
+from coordinator.reconcile.next_wake import wake_at
 from coordinator.reconcile.opening import open_view
-from coordinator.reconcile.submitting import room_beside
-from coordinator.reconcile.waking import wake_at
+from coordinator.reconcile.submitter import room_beside
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER

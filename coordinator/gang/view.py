@@ -14,7 +14,7 @@ from typing import Any
 
 from coordinator.gang.adoption import Rounds
 from coordinator.gang.attempts import Attempts
-from coordinator.gang.breaks import Breaks
+from coordinator.gang.below_minimum import Breaks
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course

@@ -23,8 +23,8 @@ from coordinator.messages.actions import (
     LogDecision,
     ReleasePod,
 )
+from coordinator.reconcile.eviction_dry_run import way_of
 from coordinator.reconcile.look import Look
-from coordinator.reconcile.probing import way_of
 from coordinator.reconcile.recording import endings_written
 from coordinator.reconcile.status import explain
 from kube.codec.fields import created_at

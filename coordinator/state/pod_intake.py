@@ -13,7 +13,7 @@ from coordinator.messages.events import (
     PodPatchEnded,
     PodSeen,
 )
-from coordinator.reconcile.probing import deletes_in_the_end
+from coordinator.reconcile.eviction_dry_run import deletes_in_the_end
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey

@@ -19,7 +19,7 @@ from coordinator.messages.actions import (
 )
 from coordinator.queues.asking import line_up, queues_of
 from coordinator.queues.parts import parts_of
-from coordinator.reconcile.evicting import AT_ONCE
+from coordinator.reconcile.eviction import AT_ONCE
 from kube.api.errors import TooManyRequests
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names

@@ -19,7 +19,7 @@ from coordinator.gang.node_requests import (
 )
 from coordinator.messages.actions import Action, AskedPods, AskForNodes, DropNodeRequest
 from coordinator.reconcile.look import Look
-from coordinator.reconcile.understanding import opt_in_of
+from coordinator.reconcile.terms import opt_in_of
 from kube.codec.provisioning import NodeRequest
 from kube.foreseen.gang import is_foreseen
 from kube.objects.pod_templates import TemplatePod

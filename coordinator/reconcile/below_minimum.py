@@ -8,14 +8,14 @@ there or has a slot.
 
 from collections.abc import Iterator
 
-from coordinator.gang.breaks import one_more
+from coordinator.gang.below_minimum import one_more
 from coordinator.gang.eviction import Ending
 from coordinator.gang.kept_slots import Start
 from coordinator.gang.pod_sets import PodSetStanding
 from coordinator.gang.stopping import Keep
+from coordinator.reconcile.eviction_dry_run import way_in
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.lost_slots import patience_of_queue
-from coordinator.reconcile.probing import way_in
 from scheduling.model.verdict import Reason
 
 LISTED = 3  # pod sets; a message counts the others

@@ -20,14 +20,14 @@ from coordinator.messages.actions import (
     EvictPod,
     SuspendRayJob,
 )
-from coordinator.reconcile.asking import ask_for_nothing
+from coordinator.reconcile.demand import ask_for_nothing
+from coordinator.reconcile.events import tell_user
+from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, way_of
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
-from coordinator.reconcile.probing import deletes_in_the_end, way_of
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
-from coordinator.reconcile.telling import tell_user
-from coordinator.reconcile.understanding import expect_deletions, understand
+from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import withdraw_releases
 from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod
