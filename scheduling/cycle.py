@@ -57,7 +57,7 @@ from scheduling.preemption.preempting import Nothing, Preempting
 from scheduling.preemption.search import Outlook
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
-from scheduling.queueing.told import BEHIND, DECIDED, NEVER, QUOTA, Told, Undecided
+from scheduling.queueing.refusal_refresh import BEHIND, DECIDED, NEVER, QUOTA, Told, Undecided
 from scheduling.queueing.waiting import requests_of
 from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import Holders

@@ -28,9 +28,9 @@ from appwrapper.spec.kinds import (
 from appwrapper.spec.paths import Json, Path, at, parse, written
 from appwrapper.spec.pod_set_infos import with_infos
 from appwrapper.spec.pod_set_names import LONGEST, PodSetNames
+from appwrapper.spec.reserved_fields import smuggled
 from appwrapper.spec.retries import patience
 from appwrapper.spec.scopes import refusal
-from appwrapper.spec.smuggled import smuggled
 from kube.objects.app_wrapper import (
     AppWrapper,
     AppWrapperSpec,

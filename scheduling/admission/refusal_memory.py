@@ -20,7 +20,7 @@ from scheduling.model.pod import PodShape
 from scheduling.model.preemption import InVain, Preemption
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.placement.exact_search import Demand
-from scheduling.queueing.told import Told
+from scheduling.queueing.refusal_refresh import Told
 
 CERTAIN = (Reason.INSUFFICIENT_RESOURCES, Reason.NEVER_FITS, Reason.NO_FEASIBLE_NODE)
 """Reasons for which a gang certainly does not fit."""

@@ -23,7 +23,7 @@ from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import WhenBlocked
 from scheduling.queueing.quota_tree import QuotaTree, Shares, millionths
-from scheduling.queueing.told import BEHIND, DECIDED, QUOTA, Undecided
+from scheduling.queueing.refusal_refresh import BEHIND, DECIDED, QUOTA, Undecided
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
 Rank = tuple[int, int, int, float, int, float, str, str]

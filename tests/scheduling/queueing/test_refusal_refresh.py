@@ -8,9 +8,9 @@ import pytest
 
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import Queue
-from scheduling.queueing import told as module
+from scheduling.queueing import refusal_refresh as module
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.told import BEHIND, DECIDED, QUOTA, Told, Undecided
+from scheduling.queueing.refusal_refresh import BEHIND, DECIDED, QUOTA, Told, Undecided
 from scheduling.queueing.waiting import WaitingGangs
 from tests.builders import GPU, gang, group, shape
 
