@@ -25,10 +25,8 @@ from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
-from coordinator.queues.asking import question_of
 from coordinator.queues.census import Counted, waits
 from coordinator.queues.counting import concerns_us, is_out, pods_that_count
-from coordinator.queues.reporting import report
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
@@ -38,11 +36,13 @@ from coordinator.reconcile.submitter import room_beside
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
+from coordinator.state.cycle_input import question_of
 from coordinator.state.gang_counts import facts_of
 from coordinator.state.intake import take
 from coordinator.state.known import Known
 from coordinator.state.preemption_trials import settle_trials
 from coordinator.state.queue_changes import follow_queues
+from coordinator.state.queue_reports import report
 from coordinator.state.rayjob_resumption import resume_jobs
 from coordinator.state.run_cycle import NO_PLACEMENT, decide
 from kube.codec.observed_pod import STRAYS, ObservedPod

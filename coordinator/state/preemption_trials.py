@@ -16,8 +16,8 @@ from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.messages.clock import Moment
-from coordinator.queues.asking import question_of
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, way_in
+from coordinator.state.cycle_input import question_of
 from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of

@@ -10,9 +10,9 @@ from coordinator.gang.growth import minimums_of
 from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
-from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
+from coordinator.state.cycle_input import line_up, queues_of
 from coordinator.state.known import Known
 from coordinator.state.preemption_trials import note_plan, propose
 from coordinator.state.verdict_counts import GANG, PODS

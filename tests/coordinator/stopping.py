@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 from coordinator.messages.events import SightLost, SightRegained
-from coordinator.queues.parts import parts_of
+from coordinator.state.preemptible import parts_of
 from coordinator.state.preemption_trials import propose
 from scheduling.model.preemption import GangPart, Preemption
 from tests.coordinator.builders import Json
