@@ -4,6 +4,7 @@ It is called whenever something that concerns the gang changed, and calling it o
 nothing: each write stays marked as under way until its end is reported.
 """
 
+from coordinator.gang.source import opt_in_of
 from coordinator.reconcile.below_minimum import end_broken
 from coordinator.reconcile.deletions import delete_pods
 from coordinator.reconcile.demand import ask
@@ -36,7 +37,7 @@ from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
 from coordinator.reconcile.resumption import suspend_again
 from coordinator.reconcile.setbacks import retreat
-from coordinator.reconcile.terms import expect_deletions, opt_in_of, understand
+from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating
 

@@ -17,9 +17,9 @@ from coordinator.gang.node_requests import (
     request_name,
     wanted_pods,
 )
+from coordinator.gang.source import opt_in_of
 from coordinator.messages.actions import Action, AskedPods, AskForNodes, DropNodeRequest
 from coordinator.reconcile.look import Look
-from coordinator.reconcile.terms import opt_in_of
 from kube.codec.provisioning import NodeRequest
 from kube.foreseen.gang import is_foreseen
 from kube.objects.pod_templates import TemplatePod

@@ -10,13 +10,13 @@ from dataclasses import replace
 from math import inf
 
 from coordinator.gang.eviction import covered, spare_replicas
+from coordinator.gang.source import opt_in_of
 from coordinator.gang.stopping import Keep
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began
 from coordinator.reconcile.eviction_dry_run import way_in
-from coordinator.reconcile.terms import opt_in_of
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.ray_cluster import Answer, is_terminating
