@@ -1,4 +1,4 @@
-"""What of a running gang is to end, for what cause, and how far that has come.
+"""Holds what of a running gang is to be evicted, for what cause, and how far that has come.
 
 An ending is proposed first: a dry run asks the API server whether it would let go of every pod.
 Then it is decided, and written to the Gang. Only what is written is carried out, and from then on

@@ -1,4 +1,4 @@
-"""Decides whether a gang asks the cluster's autoscaler for nodes, and what it is told of that.
+"""Decides whether a gang requests nodes from the autoscaler, and when it tries again.
 
 What was asked, and how often, stands on the ProvisioningRequest itself: one that failed stays until
 the next one is due, so that another leader goes on where this one stopped.

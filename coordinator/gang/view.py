@@ -255,13 +255,13 @@ class Nominating:
         """Note which nodes of a plan pods are nominated to, and which they are not."""
         self.planned_to, self.withheld = planned_to, withheld
 
-    def go_astray(self, nodes: frozenset[str], now: float) -> None:
+    def mark_misnominated(self, nodes: frozenset[str], now: float) -> None:
         """Note the nodes to which pods are nominated that should not be."""
         self.astray = {node: self.astray.get(node, now + LONGEST_ASTRAY) for node in nodes}
         for until in (each for each in self.astray.values() if each > now):
             self.due_by(until)
 
-    def astray_at(self, now: float) -> frozenset[str]:
+    def blocked_nodes_at(self, now: float) -> frozenset[str]:
         """Return the nodes on which nothing is released for it now."""
         return frozenset(node for node, until in self.astray.items() if now < until)
 

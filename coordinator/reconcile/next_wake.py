@@ -1,4 +1,4 @@
-"""Says when a gang is to be looked at again though nothing happens to it."""
+"""Works out when a gang is looked at next if nothing happens to it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Has an autoscaler asked for nodes where a gang is refused for room and its queue says so.
+"""Requests nodes from an autoscaler for a gang that lacks room, if its queue says so.
 
 It is asked by one ProvisioningRequest, which goes once the gang has its place, or wants none.
 """

@@ -1,4 +1,4 @@
-"""Reads what a RayCluster asks for, and trims the placement to it."""
+"""Reads the terms of a gang from its source, and trims its placement to them."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Tells a cycle of the queues: the gangs that wait in them, what is held, and when that may end."""
+"""Builds the input of a cycle: the waiting gangs, what each queue holds, and when that may end."""
 
 from collections.abc import Iterator, Mapping
 from math import inf

@@ -1,4 +1,4 @@
-"""Runs a cycle: asks the core about all gangs that wait, and notes its answers in their views."""
+"""Runs a scheduling cycle: asks the core about all waiting gangs, and stores its answers."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -175,7 +175,7 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
         return
     pods = known.cache.members(view.key, view.cluster_uid)
     placement, submitter = parted(admitted.placement)
-    known.submitters.keep(view.key, submitter)
+    known.submitter_room.keep(view.key, submitter)
     known.cycles.admissions += 1
     known.cycles.verdicts.placements[GANG if placed.placement is None else PODS] += 1
     if placed.placement is None:
