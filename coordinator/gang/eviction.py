@@ -117,7 +117,9 @@ NOT_KEPT = Kept("", "", 0.0, 0.0)
 
 @dataclass(slots=True)
 class Eviction:
-    """The endings of one gang. Written by `state.preempting`, `reconcile.evicting` and `opening`.
+    """The endings of one gang.
+
+    Written by `state.preemption_trials`, `reconcile.eviction` and `reconcile.opening`.
 
     `endings` are decided, `probes` are proposed, by the gang that they are for. `begun` says that a
     pod may be gone for it: a whole gang is then ended. `sent` are pods with an eviction under way,

@@ -81,7 +81,7 @@ class Step:
 
 @dataclass(slots=True)
 class NodeCalls:
-    """The requests for nodes of one gang. Written by `reconcile.calling_for_nodes` and `intake`.
+    """The requests for nodes of one gang. Written by `reconcile.node_requests` and `intake`.
 
     `refused_since` is since when the gang is refused for room, `writing` are the names of requests
     with a write under way, `attempts` counts writes that failed in a row. `text` is what is told,
