@@ -25,26 +25,26 @@ from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
-from coordinator.queues.asking import question_of
 from coordinator.queues.census import Counted, waits
 from coordinator.queues.counting import concerns_us, is_out, pods_that_count
-from coordinator.queues.reporting import report
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
+from coordinator.reconcile.next_wake import wake_at
 from coordinator.reconcile.opening import open_view
-from coordinator.reconcile.submitting import room_beside
-from coordinator.reconcile.waking import wake_at
+from coordinator.reconcile.submitter import room_beside
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
-from coordinator.state.deciding import NO_PLACEMENT, decide
-from coordinator.state.following import follow_queues
+from coordinator.state.cycle_input import question_of
 from coordinator.state.gang_counts import facts_of
 from coordinator.state.intake import take
 from coordinator.state.known import Known
-from coordinator.state.preempting import settle_trials
-from coordinator.state.resuming import resume_jobs
+from coordinator.state.preemption_trials import settle_trials
+from coordinator.state.queue_changes import follow_queues
+from coordinator.state.queue_reports import report
+from coordinator.state.rayjob_resumption import resume_jobs
+from coordinator.state.run_cycle import NO_PLACEMENT, decide
 from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.gang.source import GangSource
 from kube.ray.gang_terms import queue_counted_in
@@ -198,10 +198,10 @@ class CoordinatorState(Known):
         """
         for key in keys:
             view = self._view(key, self.cache.sources.get(key), scene)
-            self.agenda.cycle_wanted |= self.outlasting.look(key, scene.moment.now)
+            self.agenda.cycle_wanted |= self.orphan_reservations.look(key, scene.moment.now)
             if view is not None:
                 self.room.update(view, self.cache.members(key, view.cluster_uid))
-        self.agenda.cycle_wanted |= self.submitters.give_way()
+        self.agenda.cycle_wanted |= self.submitter_room.give_way()
 
     def _look_at(self, key: GangKey, scene: Scene) -> list[Action]:
         """Bring a gang forward; keys without a meaning, and gates, are told of where none is."""
@@ -212,7 +212,12 @@ class CoordinatorState(Known):
         self._bound_waiting(key)
         self._count_held(key)
         self._count(key, scene.moment.now)
-        for due in (self.unknown_keys, self.stray_gates, self.outlasting, self.submitters):
+        for due in (
+            self.unknown_keys,
+            self.stray_gates,
+            self.orphan_reservations,
+            self.submitter_room,
+        ):
             again = due.due_at(key)
             if again is not None:
                 self.agenda.wake_by(key, again)
@@ -254,7 +259,7 @@ class CoordinatorState(Known):
         uids |= self.quota.of(key).keys() | ({view.cluster_uid} if view is not None else set())
         for uid in sorted(uids):
             mine = view if view is not None and view.cluster_uid == uid else None
-            kept = self.outlasting.reserved(key, uid)
+            kept = self.orphan_reservations.reserved(key, uid)
             reserved = mine.reservation.reserved if mine is not None else kept
             queue, pods = self._queue_of(key, uid, mine), pods_that_count(self.cache, key, uid)
             self.agenda.cycle_wanted |= self.quota.note(key, uid, queue, pods, reserved)
@@ -330,17 +335,17 @@ class CoordinatorState(Known):
         if placement is not look.before or view.queueing.planned is not look.planned_before:
             self.agenda.cycle_wanted |= self.room.update(view, look.pods)
         self.room.note_plan(view)
-        self._note_astray(view, view.nominating.astray_at(look.now))
+        self._note_astray(view, view.nominating.blocked_nodes_at(look.now))
 
     def _keep_for_submitter(self, look: Look) -> None:
         """Keep room for the submitter of a gang that has its place, as long as that may come."""
         key, ended = look.view.key, False
         if look.view.reservation.placement is None:
-            ended = self.submitters.end(key)
-        elif self.submitters.is_wanted(key) and not self.blind:
-            self.submitters.keep(key, room_beside(look))
+            ended = self.submitter_room.end(key)
+        elif self.submitter_room.is_wanted(key) and not self.blind:
+            self.submitter_room.keep(key, room_beside(look))
         else:
-            ended = self.submitters.look(key, look.now, self.patience.torn)
+            ended = self.submitter_room.look(key, look.now, self.patience.torn)
         self.agenda.cycle_wanted |= ended
 
     def _note_astray(self, view: GangView, nodes: frozenset[str]) -> None:
@@ -371,7 +376,7 @@ class CoordinatorState(Known):
             view = None
         if view is None and source is not None and concerns_us(self.cache, key, source):
             view = self.views[key] = open_view(key, source, scene)
-            self.outlasting.drop(key, view.cluster_uid)
+            self.orphan_reservations.drop(key, view.cluster_uid)
             counted = self.quota.queue_of(key, view.cluster_uid)
             view.reservation.queue = view.reservation.queue or counted or ""
             self.room.note_plan(view)
@@ -381,8 +386,8 @@ class CoordinatorState(Known):
 
     def _drop(self, view: GangView, scene: Scene) -> None:
         self._note_astray(view, frozenset())
-        self.outlasting.keep(view, scene.moment.now + scene.patience.arrival)
-        self.agenda.cycle_wanted |= self.submitters.end(view.key)
+        self.orphan_reservations.keep(view, scene.moment.now + scene.patience.arrival)
+        self.agenda.cycle_wanted |= self.submitter_room.end(view.key)
         self.agenda.cycle_wanted |= self.room.release(view)
         self.term.window.leave(view.key)
         del self.views[view.key]

@@ -53,11 +53,18 @@ from scheduling.model.preemption import Preemption
 from scheduling.model.verdict import Admitted, Decision, Reason, Refusal, Verdict
 from scheduling.placement.independent import cannot_fit, demand_of
 from scheduling.preemption.holds import Holds
-from scheduling.preemption.preempting import Nothing, Preempting
+from scheduling.preemption.preempting import NoPreemption, Preempting
 from scheduling.preemption.search import Outlook
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
-from scheduling.queueing.told import BEHIND, DECIDED, NEVER, QUOTA, Told, Undecided
+from scheduling.queueing.refusal_refresh import (
+    BEHIND,
+    DECIDED,
+    NEVER,
+    QUOTA,
+    RefusalRefresh,
+    UndecidedGangs,
+)
 from scheduling.queueing.waiting import requests_of
 from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import Holders
@@ -129,14 +136,17 @@ class _Cycle:
     ) -> None:
         self._queues, self._tree, self._daemons = queues, queues.waiting.tree, daemons
         self._existing, self._holders, self._volumes = existing, holders, volumes
-        self._left, self._most = SearchSteps(settings.cycle_search_steps), settings.search_steps
+        self._step_budget, self._steps_per_gang = (
+            SearchSteps(settings.cycle_search_steps),
+            settings.search_steps,
+        )
         self._is_constrained = self._has_same_nodes = self._took_room = False
         self._refused_before: Mapping[GangKey, Kept] = {}
         self._left_out_before: Mapping[GangKey, tuple[PendingGang, Refusal]] = {}
         self._refused: dict[GangKey, Kept] = {}
         self._left_out: dict[GangKey, tuple[PendingGang, Refusal]] = {}
         self._kept: set[GangKey] = set()
-        self._told = Told.nothing(queues.waiting)
+        self._refresh = RefusalRefresh.nothing(queues.waiting)
         self._never = NeverFitting.nothing(queues.waiting)
         self._promised: set[GangKey] = set()
         self._answered: set[GangKey] = set()
@@ -171,10 +181,10 @@ class _Cycle:
             frozenset(old),
             self._took_room,
             tuple(self._blocking.passed),
-            self._told,
+            self._refresh,
             min(self._asks_again_in, self._blocking.asks_again_in),
             self._holds.preemptions(),
-            self._preempting.in_vain(),
+            self._preempting.failed_attempts(),
             self._preempting.turns.done(),
             self._empty.answers,
             self._never,
@@ -189,12 +199,14 @@ class _Cycle:
         held = self._holds.held(queues.held)
         self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
         when_empty = memory.when_empty if memory and self._has_same_nodes else None
-        self._empty = EmptyNodes(nodes, self._daemons, self._left, when_empty)
-        cluster = Cluster(nodes, self._constraints, self._tree, self._left)
+        self._empty = EmptyNodes(nodes, self._daemons, self._step_budget, when_empty)
+        cluster = Cluster(nodes, self._constraints, self._tree, self._step_budget)
         promised = memory.promised_starts if memory else {}
         self._blocking = Blocking(queues, self._order, cluster, self._empty, promised)
-        in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
-        self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
+        failed_attempts, had_turn = (
+            (memory.failed_attempts, memory.had_turn) if memory else (None, ())
+        )
+        self._preempting = Preempting(queues, nodes, self._holds, failed_attempts, had_turn)
 
     @property
     def _constraints(self) -> ExistingPods | None:
@@ -313,11 +325,11 @@ class _Cycle:
     @property
     def _steps(self) -> int:
         """How many steps the next gang may take."""
-        return self._left.at_most(self._most)
+        return self._step_budget.at_most(self._steps_per_gang)
 
     def _outcome(self, gang: PendingGang, room: FreeCapacity, steps: int) -> Outcome:
         outcome = admit(Question(gang, room, steps, self._constraints))
-        self._left.spend(outcome.steps)
+        self._step_budget.spend(outcome.steps)
         return outcome
 
     def _admitted(self, gang: PendingGang, outcome: Accepted) -> Admitted:
@@ -410,7 +422,7 @@ class _Cycle:
         """Yield gangs that wait for quota, and for which running ones might be stopped."""
         for gang in self._order.waiting_for_quota(self._tree.preempting):
             is_new = gang.key not in self._answered and self._preempting.may(gang)
-            if is_new and not self._preempting.is_known_in_vain(gang, room):
+            if is_new and not self._preempting.is_known_to_fail(gang, room):
                 yield gang
 
     def _try_room(
@@ -448,8 +460,8 @@ class _Cycle:
         """Find what has to end for a gang; from then on its room and quota are held for it."""
         outlook = Outlook(room, self._holds.with_all(self._order.held), self._constraints)
         made = self._preempting.make_room(gang, outlook, self._steps)
-        self._left.spend(made.spent)
-        if isinstance(made, Nothing):
+        self._step_budget.spend(made.spent)
+        if isinstance(made, NoPreemption):
             if made.is_open:
                 self._asks_again_in = SOON
             return None, room
@@ -477,15 +489,15 @@ class _Cycle:
     def _held_back(self, memory: Memory | None, room: FreeCapacity) -> Iterator[Decision]:
         """Refuse the gangs that were not decided, those for which that is news."""
         waiting = self._queues.waiting
-        if memory and memory.told and memory.told.waiting is waiting:
-            self._told = memory.told
+        if memory and memory.refresh and memory.refresh.waiting is waiting:
+            self._refresh = memory.refresh
         undecided = self._judged(self._order.undecided(), memory, room)
-        news, self._told = self._told.news(undecided)
-        if self._told.is_behind or self._never.is_behind:
+        due, self._refresh = self._refresh.due(undecided)
+        if self._refresh.is_behind or self._never.is_behind:
             self._asks_again_in = min(self._asks_again_in, SOON)
         explained = dict[Hashable, Refusal | None]()  # many ask for the same
         again = np.union1d(self._with_other_notes(undecided), self._never.fresh)
-        for at in np.union1d(news, again).tolist():
+        for at in np.union1d(due, again).tolist():
             kind, key = self._kind(undecided, at), waiting.at(at).key
             if kind not in explained:
                 explained[kind] = self._refused_undecided(undecided, at, room)
@@ -493,7 +505,7 @@ class _Cycle:
             if refusal is not None:  # else it is to be judged again on other nodes, and told then
                 yield Decision(key, with_note(refusal, self._preempting.note(key)))
 
-    def _kind(self, undecided: Undecided, at: int) -> Hashable:
+    def _kind(self, undecided: UndecidedGangs, at: int) -> Hashable:
         """Return what the refusal of an undecided gang follows from."""
         columns, why = self._queues.waiting.columns, int(undecided.why[at])
         if why == NEVER:
@@ -501,7 +513,9 @@ class _Cycle:
         asked = columns.demands[:, at].tobytes() if why == QUOTA else b""
         return why, int(columns.queue[at]), asked
 
-    def _judged(self, undecided: Undecided, memory: Memory | None, room: FreeCapacity) -> Undecided:
+    def _judged(
+        self, undecided: UndecidedGangs, memory: Memory | None, room: FreeCapacity
+    ) -> UndecidedGangs:
         """Find those that no nodes could hold; where nodes can be asked for, none is sought."""
         before = memory.never_fitting if memory else None
         if before is not None and before.waiting is self._queues.waiting:
@@ -512,14 +526,14 @@ class _Cycle:
         never_fit = waits & self._never.of_columns()
         return replace(undecided, why=np.where(never_fit, NEVER, undecided.why))
 
-    def _with_other_notes(self, undecided: Undecided) -> Positions:
+    def _with_other_notes(self, undecided: UndecidedGangs) -> Positions:
         """Return the undecided gangs of which is to be said now why nothing is taken for them."""
         gangs = map(self._queues.waiting.gang, self._preempting.noted_anew())
         places = (self._order.place(gang) for gang in gangs if gang is not None)
         return np.array([at for at in places if undecided.why[at] != DECIDED], dtype=np.intp)
 
     def _refused_undecided(
-        self, undecided: Undecided, at: int, room: FreeCapacity
+        self, undecided: UndecidedGangs, at: int, room: FreeCapacity
     ) -> Refusal | None:
         """Refuse for want of nodes or of quota, or behind a blocked gang."""
         waiting = self._queues.waiting

@@ -28,9 +28,9 @@ from appwrapper.spec.kinds import (
 from appwrapper.spec.paths import Json, Path, at, parse, written
 from appwrapper.spec.pod_set_infos import with_infos
 from appwrapper.spec.pod_set_names import LONGEST, PodSetNames
+from appwrapper.spec.reserved_fields import reserved_fields
 from appwrapper.spec.retries import patience
 from appwrapper.spec.scopes import refusal
-from appwrapper.spec.smuggled import smuggled
 from kube.objects.app_wrapper import (
     AppWrapper,
     AppWrapperSpec,
@@ -324,7 +324,7 @@ def _read_entry(entry: _Entry, found: _Found) -> None:
         found.faults.append(fault)
         return
     faults = [*_identity_faults(entry.where, template, found.namespace)]
-    found.faults += [*faults, *smuggled(entry.where, template)]
+    found.faults += [*faults, *reserved_fields(entry.where, template)]
     if any(fault.field != "template.metadata.namespace" for fault in faults):
         return
     _read_object(entry, template, found)
@@ -367,7 +367,7 @@ def _read_object(entry: _Entry, template: Json, found: _Found) -> None:
     if reading.faults:
         infos = ()
     whole, conflicts = with_infos(entry.where, template, declared or paths, infos)
-    found.faults += [*reading.faults, *conflicts, *_smuggled_infos(entry)]
+    found.faults += [*reading.faults, *conflicts, *_reserved_infos(entry)]
     sets = tuple(_named(each, found.names, kind, name) for each in pods)
     found.notices += _in_order(entry.where, sets)
     item = entry.item
@@ -407,7 +407,7 @@ def _named(pods: PodsOfKind, given: PodSetNames, kind: str, name: str) -> Wrappe
     )
 
 
-def _smuggled_infos(entry: _Entry) -> Iterator[Fault]:
+def _reserved_infos(entry: _Entry) -> Iterator[Fault]:
     for index, info in enumerate(entry.component.pod_set_infos):
         gates = [each.name for each in info.scheduling_gates]
         for key in (*info.annotations, *info.labels, *info.node_selector, *gates):

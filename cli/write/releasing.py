@@ -20,7 +20,7 @@ from cli.write.survey import (
     read_pinned,
 )
 from cli.write.writer import NotWritten, Writer
-from coordinator.state.resuming import RESUMABLE
+from coordinator.state.rayjob_resumption import RESUMABLE
 from kube.api.resources import GANGS, PODS, RAY_CLUSTERS, RAY_JOBS
 from kube.codec.pod_patches import gate_removal_patch
 from kube.objects.core import Pod

@@ -138,7 +138,9 @@ class ClusterCache:
             return pod.holds if pod is not None else ""
         return pod.expected_on
 
-    def take_as_echoes(self, pods: Iterable[ObservedPod], echoes: Mapping[str, str]) -> bool:
+    def ignore_nominations_covered_by_reservations(
+        self, pods: Iterable[ObservedPod], echoes: Mapping[str, str]
+    ) -> bool:
         """Count none of these nominations (uid -> node), for a reservation keeps their room.
 
         All others of the pods are counted, as kube-scheduler does. Says whether room came free.

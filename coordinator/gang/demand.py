@@ -1,4 +1,4 @@
-"""Says what a gang asks of the next cycle: nothing, room, or why it cannot ask yet.
+"""Derives from the pods of a gang what it asks of the next cycle, or why it cannot ask yet.
 
 A gang asks for its whole minimum at once; one that was placed before asks only for what it
 has lost, and for its surplus replica by replica.

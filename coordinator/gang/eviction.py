@@ -1,4 +1,4 @@
-"""What of a running gang is to end, for what cause, and how far that has come.
+"""Holds what of a running gang is to be evicted, for what cause, and how far that has come.
 
 An ending is proposed first: a dry run asks the API server whether it would let go of every pod.
 Then it is decided, and written to the Gang. Only what is written is carried out, and from then on
@@ -117,7 +117,9 @@ NOT_KEPT = Kept("", "", 0.0, 0.0)
 
 @dataclass(slots=True)
 class Eviction:
-    """The endings of one gang. Written by `state.preempting`, `reconcile.evicting` and `opening`.
+    """The endings of one gang.
+
+    Written by `state.preemption_trials`, `reconcile.eviction` and `reconcile.opening`.
 
     `endings` are decided, `probes` are proposed, by the gang that they are for. `begun` says that a
     pod may be gone for it: a whole gang is then ended. `sent` are pods with an eviction under way,

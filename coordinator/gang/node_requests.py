@@ -1,4 +1,4 @@
-"""Decides whether a gang asks the cluster's autoscaler for nodes, and what it is told of that.
+"""Decides whether a gang requests nodes from the autoscaler, and when it tries again.
 
 What was asked, and how often, stands on the ProvisioningRequest itself: one that failed stays until
 the next one is due, so that another leader goes on where this one stopped.
@@ -81,7 +81,7 @@ class Step:
 
 @dataclass(slots=True)
 class NodeCalls:
-    """The requests for nodes of one gang. Written by `reconcile.calling_for_nodes` and `intake`.
+    """The requests for nodes of one gang. Written by `reconcile.node_requests` and `intake`.
 
     `refused_since` is since when the gang is refused for room, `writing` are the names of requests
     with a write under way, `attempts` counts writes that failed in a row. `text` is what is told,

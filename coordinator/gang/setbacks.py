@@ -1,4 +1,4 @@
-"""Writes down how often releases of a gang were refused: its setback outlives a leader."""
+"""Stores how often releases of a gang were refused: the count outlives a leader."""
 
 from typing import Any
 

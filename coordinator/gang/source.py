@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from appwrapper.gang.source import WrapperSource
 from appwrapper.gang.stand_in import StandIn
+from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start import Phase
 from kube.codec.observed_pod import ObservedPod
@@ -13,12 +14,18 @@ from kube.gang.ray_cluster import RayClusterSource
 from kube.gang.source import GangSource, Stage
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, PodSetTerms
+from kube.ray.ray_cluster import OptIn
 from scheduling.model.verdict import Reason
 
 
 def source_of(told: RayCluster) -> GangSource:
     """Return what answers for an object that a watch told; nothing else asks what that is."""
     return WrapperSource(told) if isinstance(told, StandIn) else RayClusterSource(told)
+
+
+def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:
+    """Whether the Ray cluster is a gang."""
+    return source.opt_in(cache.home, cache.namespace_labels(source.metadata.namespace))
 
 
 def phase_of(stage: Stage, before: Phase) -> Phase:

@@ -1,4 +1,4 @@
-"""The pod that submits the RayJob of a gang: room that is asked for, and given, beside the gang's.
+"""Adds the pod that submits a RayJob to the request of its gang, beside the pods of the gang.
 
 KubeRay makes it once the whole gang runs. It is no pod of the gang: it has no gate and no pin, and
 is in no placement that is written; kube-scheduler puts it where it likes.

@@ -14,7 +14,7 @@ from typing import Any
 
 from coordinator.gang.adoption import Rounds
 from coordinator.gang.attempts import Attempts
-from coordinator.gang.breaks import Breaks
+from coordinator.gang.below_minimum import Breaks
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
@@ -53,7 +53,7 @@ LONGEST_ASTRAY = 5.0
 
 @dataclass(slots=True)
 class Understood:
-    """What the RayCluster asks for, as understood. Written by `reconcile.understanding`.
+    """What the RayCluster asks for, as understood. Written by `reconcile.terms`.
 
     `said` is what was read last, and `read` the objects that it was read from. `terms` are those
     that the gang goes on with, None where there are none; `problem` says why the RayCluster's own
@@ -83,9 +83,9 @@ class Understood:
 class Reservation:
     """The placement of the gang, and the room that it keeps.
 
-    The placement is written by `deciding`, by `reconcile.opening`, and by the steps of `reconcile`
-    that take slots away; `reserved` by `reserved_room`, `queue` also by `reconcile.understanding`,
-    the rest by `deciding` and `opening`.
+    The placement is written by `run_cycle`, by `reconcile.opening`, and by the steps of `reconcile`
+    that take slots away; `reserved` by `reserved_room`, `queue` also by `reconcile.terms`,
+    the rest by `run_cycle` and `opening`.
     """
 
     placement: Placement | None = None
@@ -101,7 +101,7 @@ class Reservation:
     """When the gang got a placement while it had none, in seconds since 1970."""
     minimums: dict[str, int] = field(default_factory=dict)
     """How many pods of each pod set had to start at once when it began, or fewer since; empty where
-    that is only in the record. Also written by `reconcile.understanding`."""
+    that is only in the record. Also written by `reconcile.terms`."""
     reserved: Reserved = field(default_factory=Reserved)
 
 
@@ -122,9 +122,9 @@ class Survey:
 
 @dataclass(slots=True)
 class Queueing:
-    """What the gang asks of a cycle, written by `reconcile.asking`, and the last cycle's answer.
+    """What the gang asks of a cycle, written by `reconcile.demand`, and the last cycle's answer.
 
-    The answer (`refusal`, `left_out`, `position`) is written by `deciding`, and cleared where the
+    The answer (`refusal`, `left_out`, `position`) is written by `run_cycle`, and cleared where the
     gang asks for nothing any more.
     """
 
@@ -255,13 +255,13 @@ class Nominating:
         """Note which nodes of a plan pods are nominated to, and which they are not."""
         self.planned_to, self.withheld = planned_to, withheld
 
-    def go_astray(self, nodes: frozenset[str], now: float) -> None:
+    def mark_misnominated(self, nodes: frozenset[str], now: float) -> None:
         """Note the nodes to which pods are nominated that should not be."""
         self.astray = {node: self.astray.get(node, now + LONGEST_ASTRAY) for node in nodes}
         for until in (each for each in self.astray.values() if each > now):
             self.due_by(until)
 
-    def astray_at(self, now: float) -> frozenset[str]:
+    def blocked_nodes_at(self, now: float) -> frozenset[str]:
         """Return the nodes on which nothing is released for it now."""
         return frozenset(node for node, until in self.astray.items() if now < until)
 
@@ -320,7 +320,7 @@ class Repairs:
     """What goes wrong with pods of the gang, and since when.
 
     Written by `gang.repair`, `reconcile.deletions`, `reconcile.lost_slots`,
-    `reconcile.missed_pods` and, where a part is lost for good, by `reconcile.breaking`.
+    `reconcile.missed_pods` and, where a part is lost for good, by `reconcile.below_minimum`.
     """
 
     stuck_since: dict[str, float] = field(default_factory=dict)
@@ -349,7 +349,7 @@ class Repairs:
 
 @dataclass(slots=True)
 class Retreat:
-    """Gives the placement up because a release is refused. Written by `reconcile.retreating`.
+    """Gives the placement up because a release is refused. Written by `reconcile.setbacks`.
 
     `refused_since`: a release is refused and nothing runs. `under_way`: the placement is given up
     once no release can arrive any more. `count` is how often that was, which the record holds; it
@@ -396,12 +396,12 @@ class GangView:
     Events, `notes` what is in the log, `unknown_keys` what the RayCluster says under muster.dev/
     that has no meaning. Before the gang was `looked_at`, it is not known here what it asks for.
     `out_since` is when an opt-out was first seen. `late` counts the starts in a row that were not
-    ready in time; written by `reconcile.timing_out` and `reconcile.opening`. `breaks` counts how
-    often it was stopped for a part that was lost for good; written by `reconcile.breaking` and
+    ready in time; written by `reconcile.late_starts` and `reconcile.opening`. `breaks` counts how
+    often it was stopped for a part that was lost for good; written by `reconcile.below_minimum` and
     `reconcile.opening`. `deadlines` are those that a clock which is set does not move. `not_held`
     says why it is not held though it is to be; written by `reconcile.holding`. `owner` is the
     RayJob or RayService that made it, and `owner_text` says what that means for its wait; written
-    by `reconcile.hearing_owner`.
+    by `reconcile.owner_deadlines`.
     """
 
     key: GangKey

@@ -5,7 +5,7 @@ taken from gangs that run, and in what comes free when they end.
 """
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.reconcile.understanding import opt_in_of
+from coordinator.gang.source import opt_in_of
 from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.gang.source import GangSource
 from kube.ray.ray_cluster import Answer

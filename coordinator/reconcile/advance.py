@@ -4,20 +4,22 @@ It is called whenever something that concerns the gang changed, and calling it o
 nothing: each write stays marked as under way until its end is reported.
 """
 
-from coordinator.reconcile.asking import ask
-from coordinator.reconcile.breaking import end_broken
-from coordinator.reconcile.calling_for_nodes import call_for_nodes
+from coordinator.gang.source import opt_in_of
+from coordinator.reconcile.below_minimum import end_broken
 from coordinator.reconcile.deletions import delete_pods
-from coordinator.reconcile.evicting import (
+from coordinator.reconcile.demand import ask
+from coordinator.reconcile.events import tell_user
+from coordinator.reconcile.eviction import (
     carry_out,
     count_out,
     drop_ended_slots,
     settle_endings,
     stop_gang,
 )
+from coordinator.reconcile.eviction_dry_run import probe
 from coordinator.reconcile.fences import fence_pods
-from coordinator.reconcile.hearing_owner import hear_owner
 from coordinator.reconcile.holding import hold, notice
+from coordinator.reconcile.late_starts import time_out
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
     drop_lost_slots,
@@ -27,16 +29,15 @@ from coordinator.reconcile.lost_slots import (
     tell_kept_slots,
 )
 from coordinator.reconcile.missed_pods import wake_kuberay
+from coordinator.reconcile.node_requests import call_for_nodes
 from coordinator.reconcile.nominations import nominate_pods
-from coordinator.reconcile.probing import probe
+from coordinator.reconcile.owner_deadlines import hear_owner
 from coordinator.reconcile.quota_claims import claim_what_is_to_come
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
 from coordinator.reconcile.resumption import suspend_again
-from coordinator.reconcile.retreating import retreat
-from coordinator.reconcile.telling import tell_user
-from coordinator.reconcile.timing_out import time_out
-from coordinator.reconcile.understanding import expect_deletions, opt_in_of, understand
+from coordinator.reconcile.setbacks import retreat
+from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import Ending, covered
-from coordinator.gang.stopping import Suspend
+from coordinator.gang.stop_method import Suspend
 from coordinator.messages.actions import (
     ADOPTED,
     STOPPED,
@@ -23,8 +23,8 @@ from coordinator.messages.actions import (
     LogDecision,
     ReleasePod,
 )
+from coordinator.reconcile.eviction_dry_run import stop_method_of
 from coordinator.reconcile.look import Look
-from coordinator.reconcile.probing import way_of
 from coordinator.reconcile.recording import endings_written
 from coordinator.reconcile.status import explain
 from kube.codec.fields import created_at
@@ -164,7 +164,7 @@ def _kind(look: Look, ending: Ending) -> str:
     """Say what is preempted: surplus, a gang, or a gang through its RayJob."""
     if not ending.is_whole:
         return "surplus"
-    return "job" if isinstance(way_of(look), Suspend) else "gang"
+    return "job" if isinstance(stop_method_of(look), Suspend) else "gang"
 
 
 def _deletions(look: Look) -> Iterator[LogDecision]:

@@ -26,18 +26,18 @@ from coordinator.messages.actions import (
     ResumeRayCluster,
     SuspendRayCluster,
 )
-from coordinator.reconcile.asking import ask, ask_for_nothing
+from coordinator.reconcile.demand import ask, ask_for_nothing
+from coordinator.reconcile.events import tell_user
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
-from coordinator.reconcile.hearing_owner import hear_owner
+from coordinator.reconcile.late_starts import create_seconds, forget_what_is_over
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.nominations import take_back_nominations
+from coordinator.reconcile.owner_deadlines import hear_owner
 from coordinator.reconcile.quota_claims import ends_at, short_of_quota
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.resumption import OLD_SCHEMA, TEXT_LIMIT, as_it_is, doubted_at, pause
-from coordinator.reconcile.telling import tell_user
-from coordinator.reconcile.timing_out import create_seconds, forget_what_is_over
-from coordinator.reconcile.understanding import expect_deletions, understand
+from coordinator.reconcile.terms import expect_deletions, understand
 from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Outlook
 from kube.gang.source import Stage

@@ -7,9 +7,9 @@ from coordinator.gang.eviction import covered
 from coordinator.gang.kept_slots import Kept
 from coordinator.gang.pod_sets import NO_PLACEMENT
 from coordinator.reconcile.fences import call_back, gated, may_arrive
+from coordinator.reconcile.late_starts import timeouts_of
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
-from coordinator.reconcile.timing_out import timeouts_of
-from coordinator.reconcile.understanding import trimmed
+from coordinator.reconcile.terms import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
 from reservation.replicas import slots_on_the_way
 from reservation.slots import Slots, slot_of, slots_of, vacant_slots

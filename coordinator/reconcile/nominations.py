@@ -118,7 +118,7 @@ def _is_held_up(look: Look) -> bool:
 def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
     view, state = look.view, look.view.nominating
     may_stand = _may_stand(look, right)
-    state.go_astray(frozenset(_astray(look, may_stand)), look.now)
+    state.mark_misnominated(frozenset(_astray(look, may_stand)), look.now)
     state.begin_writes(len(look.pods))
     awaited = nominated_first(view.survey.standing) if right else set()
     for pod in look.pods:

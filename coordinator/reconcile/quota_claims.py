@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from coordinator.gang.foresight import quota_refusal
 from coordinator.gang.held_start import Phase
+from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from coordinator.reconcile.timing_out import create_seconds
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of
 from kube.gang.source import Stage

@@ -9,8 +9,8 @@ from math import floor
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start import Doubt, Phase, difference, exist_in_words
 from coordinator.reconcile.fences import gated, withdraw
+from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
-from coordinator.reconcile.timing_out import create_seconds
 from kube.gang.source import GangSource
 from kube.ray.held_start import asks_to_be_held, never_held
 from scheduling.model.verdict import Reason

@@ -9,7 +9,7 @@ from typing import Any
 
 from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang import adoption
-from coordinator.gang.breaks import breaks_json
+from coordinator.gang.below_minimum import breaks_json
 from coordinator.gang.demand import NotReady, is_gathered
 from coordinator.gang.eviction import endings_json
 from coordinator.gang.held_start import Phase, exist_in_words, held_json

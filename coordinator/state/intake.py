@@ -55,7 +55,7 @@ from coordinator.messages.events import (
     TimePassed,
     WriteEnded,
 )
-from coordinator.state import node_request_intake, pod_intake, resuming, terms
+from coordinator.state import leadership, node_request_intake, pod_intake, rayjob_resumption
 from coordinator.state.known import Known
 from kube.objects.admission import AdmissionRule, ResourceQuota
 from kube.ray.ray_cluster import is_terminating
@@ -123,7 +123,7 @@ def _ray_owner_gone(event: RayOwnerGone, known: Known, moment: Moment) -> None:
 def _ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) -> None:
     view = known.views.get(event.gang)
     if view is None or event.uid not in view.eviction.sent:
-        resuming.resumption_ended(known, event, moment)
+        rayjob_resumption.resumption_ended(known, event, moment)
         return
     if event.error is None or event.unknown:
         view.eviction.accepted()
@@ -361,8 +361,8 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     NodeRequestGone: node_request_intake.request_gone,
     NodeRequestsListed: node_request_intake.requests_listed,
     NodeRequestWriteEnded: node_request_intake.write_ended,
-    TermStarted: terms.begin_term,
-    TermEnded: terms.end_term,
-    SightLost: terms.lose_sight,
-    SightRegained: terms.regain_sight,
+    TermStarted: leadership.begin_term,
+    TermEnded: leadership.end_term,
+    SightLost: leadership.lose_sight,
+    SightRegained: leadership.regain_sight,
 }

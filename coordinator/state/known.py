@@ -26,9 +26,9 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
-from coordinator.state.outlasting import Outlasting
+from coordinator.state.orphan_reservations import OrphanReservations
 from coordinator.state.reserved_room import ReservedRoom
-from coordinator.state.submitters import Submitters
+from coordinator.state.submitter_room import SubmitterRoom
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
 from kube.codec.scheduler_profiles import STOCK, Profiles
@@ -158,14 +158,14 @@ class Known:
     gpu_pools: GpuPools = field(default_factory=GpuPools)
     lap: Callable[[str], None] = field(default=lambda _: None)
     room: ReservedRoom = field(init=False)
-    outlasting: Outlasting = field(init=False)
-    submitters: Submitters = field(init=False)
+    orphan_reservations: OrphanReservations = field(init=False)
+    submitter_room: SubmitterRoom = field(init=False)
     node_quota: NodeQuota = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = ReservedRoom(self.cache)
-        self.outlasting = Outlasting(self.cache)
-        self.submitters = Submitters(self.cache)
+        self.orphan_reservations = OrphanReservations(self.cache)
+        self.submitter_room = SubmitterRoom(self.cache)
         self.node_quota = NodeQuota(self.quota, self.queues)
 
     @property

@@ -13,7 +13,7 @@ from coordinator.messages.events import (
     PodPatchEnded,
     PodSeen,
 )
-from coordinator.reconcile.probing import deletes_in_the_end
+from coordinator.reconcile.eviction_dry_run import deletes_in_the_end
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
@@ -30,7 +30,7 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
         return
     if known.cache.is_spread_over(event.pod.namespace) != spread_before:
         _look_at_all(known, event.pod.namespace)
-    known.agenda.cycle_wanted |= known.submitters.seen(event.pod)
+    known.agenda.cycle_wanted |= known.submitter_room.seen(event.pod)
     _note_stray_gate(known, before, event.pod)
     _note_step(known, before, event.pod, moment)
     if before is not None and _is_nominated(known, before, event.pod, moment):

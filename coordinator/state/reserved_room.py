@@ -64,7 +64,7 @@ class ReservedRoom:
         slot, node = slot_of(pod, pod.nominated_to), pod.nominated_to
         if slot is None or node in view.nominating.astray or not self._is_kept(view, slot):
             return False
-        self._cache.take_as_echoes([pod], {pod.uid: node})
+        self._cache.ignore_nominations_covered_by_reservations([pod], {pod.uid: node})
         return True
 
     def note_plan(self, view: GangView) -> None:
@@ -102,7 +102,9 @@ class ReservedRoom:
         if not any(pod.nominated_to for pod in pods):
             return False
         slots = view.reservation.reserved.slots + slots_of(view.queueing.planned or NO_PLACEMENT)
-        return self._cache.take_as_echoes(pods, echoes(slots, pods, view.pod_writes.targets))
+        return self._cache.ignore_nominations_covered_by_reservations(
+            pods, echoes(slots, pods, view.pod_writes.targets)
+        )
 
     def _come(self, node: str, gang: GangKey) -> None:
         """Note that a gang reserves room on a node."""

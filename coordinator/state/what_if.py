@@ -1,8 +1,8 @@
 """Asks a cycle about a gang as if it asked for something else; nothing of the answer is noted."""
 
 from coordinator.messages.clock import Moment
-from coordinator.state.deciding import question
 from coordinator.state.known import Known
+from coordinator.state.run_cycle import question
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Admitted
 

@@ -12,7 +12,7 @@ from scheduling.diagnosis.never_fits import never
 from scheduling.model.amounts import Mask, Positions
 from scheduling.model.gang import Group
 from scheduling.placement.independent import demand_of
-from scheduling.queueing.told import lengthened
+from scheduling.queueing.refusal_refresh import lengthened
 from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 

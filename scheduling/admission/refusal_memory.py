@@ -17,10 +17,10 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.pod import PodShape
-from scheduling.model.preemption import InVain, Preemption
+from scheduling.model.preemption import FailedAttempts, Preemption
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.placement.exact_search import Demand
-from scheduling.queueing.told import Told
+from scheduling.queueing.refusal_refresh import RefusalRefresh
 
 CERTAIN = (Reason.INSUFFICIENT_RESOURCES, Reason.NEVER_FITS, Reason.NO_FEASIBLE_NODE)
 """Reasons for which a gang certainly does not fit."""
@@ -73,10 +73,10 @@ class Memory:
     were taken over from the cycle before, `old` which of them may have other numbers by now. `took`
     says that a gang was given room: if that is free again in the next cycle, more is left than the
     refusals say. `passed` names a blocked gang once for each gang behind it that was admitted.
-    `told` is what the gangs were told that were not decided. `asks_again_in` is after how many
-    seconds time alone may turn a refusal, or more of them are to be told. `preemptions` are the
-    gangs for which parts of others end, with the room that is held for them; `in_vain` those for
-    which nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
+    `refresh` is what undecided gangs were told last. `asks_again_in` is after how many seconds time
+    alone may turn a refusal, or more of them are to be told. `preemptions` are the gangs for which
+    parts of others end, with the room that is held for them; `failed_attempts` those for which
+    nothing can be taken; `had_turn` those that sought it while others had to wait for steps.
     `when_empty` says what these nodes might hold if they were empty; None where no gang was asked.
     `never_fitting` are the gangs that were not decided and that no nodes could hold.
     `promised_starts` are the first starts that aged gangs were told.
@@ -89,10 +89,10 @@ class Memory:
     old: frozenset[GangKey] = frozenset()
     took: bool = False
     passed: tuple[GangKey, ...] = ()
-    told: Told | None = None
+    refresh: RefusalRefresh | None = None
     asks_again_in: float = inf
     preemptions: tuple[Preemption, ...] = ()
-    in_vain: InVain | None = None
+    failed_attempts: FailedAttempts | None = None
     had_turn: frozenset[GangKey] = frozenset()
     when_empty: EmptyAnswers | None = None
     never_fitting: NeverFitting | None = None
@@ -114,7 +114,13 @@ class Memory:
     def only_promises(self) -> "Memory":
         """Return it without any answer, so that all are decided anew; what is held stays held."""
         return replace(
-            self, refused={}, left_out={}, old=frozenset(), took=True, told=None, in_vain=None
+            self,
+            refused={},
+            left_out={},
+            old=frozenset(),
+            took=True,
+            refresh=None,
+            failed_attempts=None,
         )
 
 

@@ -52,7 +52,7 @@ class Preemption:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class InVain:
+class FailedAttempts:
     """Gangs for which nothing can be taken, and what that follows from.
 
     `gangs` has with each the parts that were taken by then, and what its message says. That

@@ -15,7 +15,7 @@ from scheduling.diagnosis.preemption_refusals import not_taken
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
-from scheduling.model.preemption import GangPart, InVain
+from scheduling.model.preemption import FailedAttempts, GangPart
 from scheduling.model.queue import Queue
 from scheduling.placement.independent import demand_of
 from scheduling.preemption.candidates import Candidate, Claim, candidates, is_open
@@ -35,7 +35,7 @@ LISTING = 300
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Made:
+class PreemptionPlan:
     """Where a gang will be once these parts have ended; `spent` are the steps that took.
 
     `taken` are those of them that end for it, or are ending; the rest was chosen for others.
@@ -48,7 +48,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoPreemption:
     """Nothing can be taken for a gang; `note` is what its message says of that.
 
     `is_open` says that the steps were used up before it was certain.
@@ -132,7 +132,7 @@ class Preempting:
         queues: Queues,
         nodes: NodeSnapshot,
         holds: Holds,
-        before: InVain | None,
+        before: FailedAttempts | None,
         had_turn: Collection[GangKey] = (),
     ) -> None:
         self._queues, self._tree, self._nodes = queues, queues.waiting.tree, nodes
@@ -144,9 +144,9 @@ class Preempting:
         self._of_repair: tuple[GangKey, Coverage] | None = None
         self._listed = 0  # the steps of all that was listed for the gang of now
         self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
-        self._hopeless: dict[object, Sequence[GangPart]] = {}
+        self._failed_demands: dict[object, Sequence[GangPart]] = {}
         self._taken: tuple[GangPart, ...] = ()
-        self._in_vain: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
+        self._failed_attempts: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
 
     def may(self, gang: PendingGang) -> bool:
         """Say whether a gang may take room of running ones.
@@ -157,7 +157,7 @@ class Preempting:
 
     def note(self, gang: GangKey) -> str:
         """Return what the message of a gang says of why nothing is taken for it."""
-        found = self._in_vain.get(gang)
+        found = self._failed_attempts.get(gang)
         return found[2] if found else ""
 
     def noted_anew(self) -> Iterator[GangKey]:
@@ -165,17 +165,17 @@ class Preempting:
         told = (
             {key: note for key, (_, _, note) in self._before.gangs.items()} if self._before else {}
         )
-        for key in {**told, **self._in_vain}:
+        for key in {**told, **self._failed_attempts}:
             if self.note(key) != told.get(key, ""):
                 yield key
 
-    def in_vain(self) -> InVain | None:
+    def failed_attempts(self) -> FailedAttempts | None:
         """Return what the next cycle need not ask again."""
-        if not self._in_vain:
+        if not self._failed_attempts:
             return None
-        return InVain(self._tree, self._parts, self._held, self._in_vain)
+        return FailedAttempts(self._tree, self._parts, self._held, self._failed_attempts)
 
-    def is_known_in_vain(self, gang: PendingGang, room: FreeCapacity) -> bool:
+    def is_known_to_fail(self, gang: PendingGang, room: FreeCapacity) -> bool:
         """Say whether nothing could be taken for a gang a cycle ago, nor can now."""
         before = self._before
         known = before.gangs.get(gang.key) if before and self._is_as_before else None
@@ -183,7 +183,7 @@ class Preempting:
             return False
         if len(room.grown) and has_grown_for(gang, room):
             return False
-        self._in_vain[gang.key] = known
+        self._failed_attempts[gang.key] = known
         return True
 
     def admitted(self, gang: PendingGang) -> None:
@@ -196,7 +196,7 @@ class Preempting:
 
     def is_to_ask_again(self) -> bool:
         """Say whether a gang that found nothing might stop what this cycle admitted."""
-        asked = {(gang.queue, gang.priority) for gang, _, _ in self._in_vain.values()}
+        asked = {(gang.queue, gang.priority) for gang, _, _ in self._failed_attempts.values()}
         return any(
             is_open(self._queue(name), priority, of, lowest)
             for name, priority in asked
@@ -206,21 +206,23 @@ class Preempting:
     def _queue(self, name: str) -> Queue:
         return self._tree.queues[self._tree.index[name]]
 
-    def make_room(self, gang: PendingGang, outlook: Outlook, steps: int) -> Made | Nothing:
+    def make_room(
+        self, gang: PendingGang, outlook: Outlook, steps: int
+    ) -> PreemptionPlan | NoPreemption:
         """Find what has to end so that the minimum of a gang is admitted, and where it goes."""
-        if gang.key in self._in_vain or self.is_known_in_vain(gang, outlook.room):
-            return Nothing(self.note(gang.key))
+        if gang.key in self._failed_attempts or self.is_known_to_fail(gang, outlook.room):
+            return NoPreemption(self.note(gang.key))
         reason = why_not(gang, outlook.existing)
         if reason:
-            return self._nothing(gang, reason, 0)
+            return self._no_preemption(gang, reason, 0)
         search, self._listed = Search(gang, outlook, self._standing.freed, self._tree, steps), 0
         found = self._waits(search) or self._takes(gang, search)
         spent = search.spent + self._listed
-        if isinstance(found, Made):
+        if isinstance(found, PreemptionPlan):
             return replace(found, spent=spent)
         if search.is_cut_short:
-            return Nothing("", spent, is_open=True)
-        return self._nothing(gang, found, spent)
+            return NoPreemption("", spent, is_open=True)
+        return self._no_preemption(gang, found, spent)
 
     def took(self, parts: Collection[GangPart]) -> None:
         """Count parts as gone, and what was promised to a gang as used."""
@@ -230,19 +232,19 @@ class Preempting:
 
     # ---- one gang
 
-    def _waits(self, search: Search) -> Made | None:
+    def _waits(self, search: Search) -> PreemptionPlan | None:
         """Find what is ending by itself that is enough."""
         gone = self._standing.gone
         if not gone or not search.might_fit(gone) or search.fits(gone) is None:
             return None
         each_alone = {at: {at} for at in gone}
-        return self._made(search, frozenset(), search.needed((), sorted(gone), each_alone))
+        return self._plan(search, frozenset(), search.needed((), sorted(gone), each_alone))
 
-    def _takes(self, gang: PendingGang, search: Search) -> Made | str:
+    def _takes(self, gang: PendingGang, search: Search) -> PreemptionPlan | str:
         """Choose what is to end; or say why nothing is."""
         key = gang.queue, gang.priority, demand_of(gang.minimum), gang.pod_priority
-        if key in self._hopeless and _is_plain(gang):
-            return not_taken(gang.key.namespace, self._hopeless[key])
+        if key in self._failed_demands and _is_plain(gang):
+            return not_taken(gang.key.namespace, self._failed_demands[key])
         if not self._may_ask(gang, search):
             return ""
         made, kept = self._chosen(gang, search)
@@ -251,7 +253,7 @@ class Preempting:
         elif made is None:
             self.turns.had(gang.key)
             if _is_plain(gang):
-                self._hopeless[key] = kept
+                self._failed_demands[key] = kept
         return made or not_taken(gang.key.namespace, kept)
 
     def _may_ask(self, gang: PendingGang, search: Search) -> bool:
@@ -262,27 +264,31 @@ class Preempting:
         search.is_cut_short |= not (is_due and search.has_steps)
         return not search.is_cut_short
 
-    def _chosen(self, gang: PendingGang, search: Search) -> tuple[Made | None, Sequence[GangPart]]:
+    def _chosen(
+        self, gang: PendingGang, search: Search
+    ) -> tuple[PreemptionPlan | None, Sequence[GangPart]]:
         """Choose among what the gang may take; return what is kept from it, too."""
         gone, claim = self._standing.gone, self._claim(gang)
         choice, made = self._choice(claim, gang), None
         if choice.candidates and search.might_fit(choice.every):
             needed = search.needed(gone, choice.candidates, choice.together)
-            made = self._made(search, gone, needed)
+            made = self._plan(search, gone, needed)
         return made, choice.kept
 
-    def _made(self, search: Search, gone: frozenset[int], needed: set[int] | None) -> Made | None:
+    def _plan(
+        self, search: Search, gone: frozenset[int], needed: set[int] | None
+    ) -> PreemptionPlan | None:
         accepted = search.fits(gone | needed) if needed else None
         if accepted is None or needed is None:
             return None
         parts = self._standing.named(needed)
         own = {at for at in needed if at not in self._standing.gone}
         taken = tuple(p for p in parts if p.is_ending or self._standing.position(p) in own)
-        return Made(accepted.placement, parts, taken, search.spent)
+        return PreemptionPlan(accepted.placement, parts, taken, search.spent)
 
-    def _nothing(self, gang: PendingGang, note: str, spent: int) -> Nothing:
-        self._in_vain[gang.key] = gang, self._taken, note
-        return Nothing(note, spent)
+    def _no_preemption(self, gang: PendingGang, note: str, spent: int) -> NoPreemption:
+        self._failed_attempts[gang.key] = gang, self._taken, note
+        return NoPreemption(note, spent)
 
     # ---- by what right
 
@@ -365,7 +371,7 @@ class Preempting:
         """Forget what followed from the gangs that stood so far."""
         self._coverage = self._of_repair = None
         self._choices.clear()
-        self._hopeless.clear()
+        self._failed_demands.clear()
 
 
 def _is_plain(gang: PendingGang) -> bool:

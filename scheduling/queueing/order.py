@@ -23,7 +23,7 @@ from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import WhenBlocked
 from scheduling.queueing.quota_tree import QuotaTree, Shares, millionths
-from scheduling.queueing.told import BEHIND, DECIDED, QUOTA, Undecided
+from scheduling.queueing.refusal_refresh import BEHIND, DECIDED, QUOTA, UndecidedGangs
 from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
 
 Rank = tuple[int, int, int, float, int, float, str, str]
@@ -378,7 +378,7 @@ class QueueOrder:
 
     # ---- what was not decided
 
-    def undecided(self) -> Undecided:
+    def undecided(self) -> UndecidedGangs:
         """Return which gangs were not decided and why, once all others are."""
         columns, ends = self._columns, self._ends.copy()
         for name, progress in self._progress.items():
@@ -389,7 +389,7 @@ class QueueOrder:
             begins = int(columns.starts[self._tree.index[name]])
             why[begins : begins + len(progress.given)][progress.given] = DECIDED
         why[self._settled] = DECIDED
-        return Undecided(why, ends, self._used, self._available)
+        return UndecidedGangs(why, ends, self._used, self._available)
 
 
 class _Progress:

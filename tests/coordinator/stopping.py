@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 from coordinator.messages.events import SightLost, SightRegained
-from coordinator.queues.parts import parts_of
-from coordinator.state.preempting import propose
+from coordinator.state.preemptible import parts_of
+from coordinator.state.preemption_trials import propose
 from scheduling.model.preemption import GangPart, Preemption
 from tests.coordinator.builders import Json
 from tests.coordinator.world import World, key

@@ -5,7 +5,7 @@ from typing import Any
 
 from coordinator.cluster.cache import _has_constraints
 from coordinator.gang.view import GangView, Nominating
-from coordinator.state.deciding import NO_PLACEMENT
+from coordinator.state.run_cycle import NO_PLACEMENT
 from coordinator.state_machine import CoordinatorState
 from reservation.slots import echoes, reserved, slots_of
 from scheduling.model.gang import GangKey

@@ -18,7 +18,7 @@ from coordinator.gang.view import LONGEST_ASTRAY, MOST_IN_FLIGHT
 from coordinator.messages.actions import NominatePod, ReleasePod, WriteGangStatus
 from coordinator.messages.events import SchedulerSeen
 from coordinator.reconcile.nominations import PAUSE
-from coordinator.state.deciding import existing_pods
+from coordinator.state.run_cycle import existing_pods
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names

@@ -465,12 +465,12 @@ def test_nominations_that_are_under_way_hold_up_none_that_is_taken_back() -> Non
 def test_releases_wait_on_each_node_from_when_a_nomination_there_is_wrong() -> None:
     """One on another node may never end."""
     state = Nominating()
-    state.go_astray(frozenset({"n1"}), 0.0)
+    state.mark_misnominated(frozenset({"n1"}), 0.0)
     later = 2 * LONGEST_ASTRAY
-    state.go_astray(frozenset({"n1", "n2"}), later)
-    assert state.astray_at(later) == {"n2"}
+    state.mark_misnominated(frozenset({"n1", "n2"}), later)
+    assert state.blocked_nodes_at(later) == {"n2"}
     assert state.next_at == LONGEST_ASTRAY
-    assert state.astray_at(later + LONGEST_ASTRAY) == set()
+    assert state.blocked_nodes_at(later + LONGEST_ASTRAY) == set()
 
 
 def decided_but_not_nominated(world: World) -> None:

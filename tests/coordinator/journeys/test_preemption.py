@@ -17,9 +17,9 @@ from coordinator.messages.actions import (
     TryEviction,
     WriteGangStatus,
 )
-from coordinator.queues.asking import line_up, queues_of
-from coordinator.queues.parts import parts_of
-from coordinator.reconcile.evicting import AT_ONCE
+from coordinator.reconcile.eviction import AT_ONCE
+from coordinator.state.cycle_input import line_up, queues_of
+from coordinator.state.preemptible import parts_of
 from kube.api.errors import TooManyRequests
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from coordinator.gang.nominations import Guard
 from coordinator.messages.events import SchedulerSeen
-from coordinator.state.deciding import existing_pods
+from coordinator.state.run_cycle import existing_pods
 from kube.codec.pod_patches import pinned_node
 from kube.objects import core as core_objects
 from kube.objects import names

@@ -13,12 +13,12 @@ from coordinator.messages.actions import (
 )
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained
-from coordinator.queues.asking import line_up, queues_of
 from coordinator.queues.holes import EACH as HOLES_EACH
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.look import Look
 from coordinator.state import agenda
+from coordinator.state.cycle_input import line_up, queues_of
 from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Api, Key, Outcome

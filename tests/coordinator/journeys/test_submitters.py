@@ -141,7 +141,7 @@ def test_gangs_of_one_cycle_have_room_for_both_submitters() -> None:
 
 def kept_on(world: World) -> dict[str, str]:
     """On which node room is kept for the submitter of each gang."""
-    stays = world.leader.state.submitters._stays
+    stays = world.leader.state.submitter_room._stays
     return {key.name: each.node for key, each in stays.items()}
 
 

@@ -15,7 +15,7 @@ from coordinator.messages.actions import (
     TrySuspension,
     WriteGangStatus,
 )
-from coordinator.reconcile.probing import AT_ONCE
+from coordinator.reconcile.eviction_dry_run import AT_ONCE
 from kube.objects import names
 from tests.coordinator.api import Key, Outcome
 from tests.coordinator.builders import OPTED_IN, TEAM, Json, gang_of, group, node, ray_cluster

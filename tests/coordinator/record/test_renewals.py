@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator.record.renewals import AT_ONCE, PAUSE, ROUNDS, Renewals
-from coordinator.state import deciding
+from coordinator.state import run_cycle
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.model.gang import GangKey
@@ -69,7 +69,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(decisions) - later.kept)
         return decisions, later
 
-    monkeypatch.setattr(deciding, "next_cycle", counted)
+    monkeypatch.setattr(run_cycle, "next_cycle", counted)
     return found
 
 

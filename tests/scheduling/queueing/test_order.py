@@ -15,7 +15,7 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue, Reclaim, WhenBlocked
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.told import BEHIND, DECIDED
+from scheduling.queueing.refusal_refresh import BEHIND, DECIDED
 from scheduling.queueing.waiting import WaitingGangs
 from tests.builders import gang, group, shape
 

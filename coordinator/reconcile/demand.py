@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from coordinator.gang import adoption
-from coordinator.gang.breaks import breaks_at
+from coordinator.gang.below_minimum import breaks_at
 from coordinator.gang.demand import (
     Demand,
     NotReady,
@@ -16,11 +16,11 @@ from coordinator.gang.demand import (
 )
 from coordinator.gang.growth import in_one_piece
 from coordinator.gang.kept_slots import Kept
-from coordinator.gang.owner_words import end_in_words
-from coordinator.reconcile import timing_out
+from coordinator.gang.owner_deadlines import end_in_words
+from coordinator.reconcile import late_starts
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
-from coordinator.reconcile.submitting import with_its_submitter
+from coordinator.reconcile.submitter import with_its_submitter
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import HEAD, GangTerms
 from scheduling.model.gang import PendingGang, Topology
@@ -75,7 +75,7 @@ def _paused(look: Look) -> NotReady | None:
     """Say that the gang may not be placed now, whatever room there is."""
     if look.view.understood.head_lost:
         return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)
-    return _after_its_job(look) or timing_out.pause(look)
+    return _after_its_job(look) or late_starts.pause(look)
 
 
 def _after_its_job(look: Look) -> NotReady | None:
@@ -131,7 +131,7 @@ def _setbacks(look: Look) -> int:
     retreat, wall = look.view.retreat, look.scene.moment.wall
     refused = retreat.count if retreat.until > wall else 0
     broken = breaks_at(look.view.breaks, wall)
-    return refused + broken + timing_out.setbacks(look) + look.view.held.setbacks(wall)
+    return refused + broken + late_starts.setbacks(look) + look.view.held.setbacks(wall)
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:

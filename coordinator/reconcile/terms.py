@@ -1,11 +1,10 @@
-"""Reads what a RayCluster asks for, and trims the placement to it."""
+"""Reads the terms of a gang from its source, and trims its placement to them."""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import is_not
 
-from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.growth import minimums_of, without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.source import with_added, without_succeeded
@@ -14,7 +13,6 @@ from coordinator.reconcile.fences import may_arrive
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
-from kube.gang.source import GangSource
 from kube.ray.gang_terms import (
     HEAD,
     GangTerms,
@@ -23,17 +21,12 @@ from kube.ray.gang_terms import (
     priority_class_asked,
     queue_counted_in,
 )
-from kube.ray.ray_cluster import OptIn, is_terminating
+from kube.ray.ray_cluster import is_terminating
 from reservation.replicas import handed_on, trim, without_halves
 from reservation.slots import slots_of
 from reservation.unclaimed import without_unclaimed
 from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
-
-
-def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:
-    """Whether the Ray cluster is a gang."""
-    return source.opt_in(cache.home, cache.namespace_labels(source.metadata.namespace))
 
 
 def understand(look: Look) -> Done:

@@ -1,4 +1,4 @@
-"""Says what the RayJob or RayService of a gang means for its wait, for people.
+"""Works out the deadline that a RayJob sets its gang, and what an upgrade of a RayService needs.
 
 The deadlines of a RayJob run from its first moment on, also while its gang waits: KubeRay then ends
 a job that never ran, and leaves its RayCluster unless it is told otherwise. A RayService that is

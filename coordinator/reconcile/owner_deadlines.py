@@ -1,6 +1,6 @@
-"""Notes what the RayJob or RayService of a gang means for its wait, and warns of a deadline."""
+"""Notes how the RayJob or RayService of a gang limits its wait, and warns before a deadline."""
 
-from coordinator.gang.owner_words import (
+from coordinator.gang.owner_deadlines import (
     Deadline,
     deadline_of,
     upgrade_in_words,

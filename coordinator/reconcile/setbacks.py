@@ -1,4 +1,4 @@
-"""Gives the room back of a gang that cannot begin, because a release is refused for ever."""
+"""Frees the room of a gang that cannot start, because a release is refused for good."""
 
 from math import floor
 

@@ -1,4 +1,4 @@
-"""Stops a gang, or replicas of its surplus: counts the pods out and evicts them, the head last.
+"""Evicts a gang, or replicas of its surplus: removes the pods as members, the head goes last.
 
 Nothing is evicted before the record says so, and from then on the pods are no members: no slot is
 kept for them, and no pod is released in their place. What was begun of a whole gang is finished.
@@ -10,7 +10,7 @@ from dataclasses import replace
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import REFUSED, Ending, covered, left_in_words, replicas
 from coordinator.gang.held_start import Phase
-from coordinator.gang.stopping import DeleteObjects, EvictPods, Keep, Suspend
+from coordinator.gang.stop_method import DeleteObjects, EvictPods, Keep, Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     STOPPED,
@@ -20,14 +20,14 @@ from coordinator.messages.actions import (
     EvictPod,
     SuspendRayJob,
 )
-from coordinator.reconcile.asking import ask_for_nothing
+from coordinator.reconcile.demand import ask_for_nothing
+from coordinator.reconcile.events import tell_user
+from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, stop_method_of
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
-from coordinator.reconcile.probing import deletes_in_the_end, way_of
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
-from coordinator.reconcile.telling import tell_user
-from coordinator.reconcile.understanding import expect_deletions, understand
+from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import withdraw_releases
 from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod
@@ -113,7 +113,7 @@ def have_objects_deleted(look: Look) -> Done:
     """
     view, held = look.view, look.view.held
     ends = view.eviction.whole is not None and is_under_way(view) and look.scene.sighted
-    if ends and isinstance(way_of(look), DeleteObjects) and held.phase is Phase.RESUMED:
+    if ends and isinstance(stop_method_of(look), DeleteObjects) and held.phase is Phase.RESUMED:
         held.become(Phase.SUSPENDING, held.generation)
     return NOTHING_DONE
 
@@ -201,11 +201,11 @@ def _is_suspended_then(look: Look) -> bool:
 
     A suspension instead would ask no PodDisruptionBudget, and end the head with the workers.
     """
-    return look.view.held.phase is Phase.RESUMED and isinstance(way_of(look), EvictPods)
+    return look.view.held.phase is Phase.RESUMED and isinstance(stop_method_of(look), EvictPods)
 
 
 def _must_be_kept(look: Look) -> bool:
-    return isinstance(way_of(look), Keep)
+    return isinstance(stop_method_of(look), Keep)
 
 
 def _may_be_undone(look: Look) -> bool:
@@ -290,16 +290,16 @@ def _told(look: Look) -> Iterator[Action]:
 
 def _stop(look: Look) -> Iterator[Action]:
     whole = look.view.eviction.whole
-    way = way_of(look) if whole is not None else None
-    if whole is not None and isinstance(way, Suspend):
-        yield from _suspend(look, whole, way)
-    elif not isinstance(way, DeleteObjects):
+    method = stop_method_of(look) if whole is not None else None
+    if whole is not None and isinstance(method, Suspend):
+        yield from _suspend(look, whole, method)
+    elif not isinstance(method, DeleteObjects):
         yield from _evict(look)
 
 
-def _suspend(look: Look, ending: Ending, way: Suspend) -> Iterator[Action]:
+def _suspend(look: Look, ending: Ending, method: Suspend) -> Iterator[Action]:
     """Suspend the RayJob, and anew where others resume it; KubeRay then deletes the RayCluster."""
-    job, eviction = way.job, look.view.eviction
+    job, eviction = method.job, look.view.eviction
     uid, version = job.metadata.uid, job.metadata.resource_version
     if is_suspended_by_muster(job):
         return

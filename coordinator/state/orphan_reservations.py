@@ -1,4 +1,4 @@
-"""Keeps the room of pods that outlast their RayCluster and may still be bound.
+"""Keeps reservations for released pods whose RayCluster is gone.
 
 The garbage collector takes seconds for the pods of a RayCluster that is gone, and orphaned ones
 stay. Those that were released go to their node all the same, and a release that is under way may
@@ -34,7 +34,7 @@ class _Stay:
     until: float
 
 
-class Outlasting:
+class OrphanReservations:
     """The room of such pods by gang; the sums are in the cache, where decisions read them."""
 
     def __init__(self, cache: ClusterCache) -> None:

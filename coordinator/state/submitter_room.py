@@ -1,4 +1,4 @@
-"""Keeps the room of pods that submit RayJobs, from the admission of a gang until they are bound.
+"""Reserves room for pods that submit RayJobs, from admission until they are bound.
 
 kube-scheduler puts such a pod where it likes, and other pods that have no gate may take the room:
 then nothing is kept. No record tells of it: a new leader looks for room anew.
@@ -26,7 +26,7 @@ class _Stay:
     until: float | None = None
 
 
-class Submitters:
+class SubmitterRoom:
     """The room by gang; the sums are in the cache, where decisions read them."""
 
     def __init__(self, cache: ClusterCache) -> None:

@@ -1,4 +1,4 @@
-"""Says of a gang that lost a part of its minimum for good, or ends it whole, as its queue says.
+"""Reports or stops a gang that lost a part of its minimum for good, as its queue says.
 
 Ray goes on without a worker, so by default the gang is left as it is. Its deadline is that of its
 slots: until then a replacement has its place, or another one is looked for. A gang that was given a
@@ -8,14 +8,14 @@ there or has a slot.
 
 from collections.abc import Iterator
 
-from coordinator.gang.breaks import one_more
+from coordinator.gang.below_minimum import one_more
 from coordinator.gang.eviction import Ending
 from coordinator.gang.kept_slots import Start
 from coordinator.gang.pod_sets import PodSetStanding
-from coordinator.gang.stopping import Keep
+from coordinator.gang.stop_method import Keep
+from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.lost_slots import patience_of_queue
-from coordinator.reconcile.probing import way_in
 from scheduling.model.verdict import Reason
 
 LISTED = 3  # pod sets; a message counts the others
@@ -97,8 +97,8 @@ def _why_kept(look: Look) -> str:
         return "its queue has no whenBroken: Requeue"
     if look.view.understood.never_made or look.view.understood.problem:
         return "its pods could not be made again as the RayCluster is"
-    way = way_in(scene.cache, scene.queues, look.source, queue)
-    return way.because if isinstance(way, Keep) else ""
+    method = eviction_method(scene.cache, scene.queues, look.source, queue)
+    return method.because if isinstance(method, Keep) else ""
 
 
 def _in_numbers(look: Look) -> str:

@@ -1,4 +1,4 @@
-"""Chooses the gangs without a decision of their own that are told anew why they wait.
+"""Selects, per cycle, which undecided gangs get a refreshed refusal.
 
 Thousands may wait for quota or behind a blocked gang, and every admission moves the numbers of all.
 A gang is told at once when it begins to wait, or waits for the other reason; where only numbers and
@@ -19,12 +19,12 @@ DECIDED, QUOTA, BEHIND, NEVER = range(4)
 """Why a cycle did not decide a gang: it did, its queue may not take it, another one is blocked, or
 no nodes could hold it even if they were empty."""
 
-RENEWED = 2000
+REFRESHED_PER_CYCLE = 2000
 """Gangs that a cycle tells of moved numbers; some 5 us each."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Undecided:
+class UndecidedGangs:
     """How a cycle ended for the gangs that it did not decide.
 
     `why` by gang, in the order of `WaitingGangs.columns`; by queue `ends`, the position of the
@@ -38,7 +38,7 @@ class Undecided:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Told:
+class RefusalRefresh:
     """What the gangs that wait were told last.
 
     By row of a gang its serial, `why`, and the `version` of what its queue was like; by queue that
@@ -52,17 +52,17 @@ class Told:
     versions: Positions
     of_queue: Positions
     changes: Positions
-    last: Undecided | None = None
+    last: UndecidedGangs | None = None
     at: int = 0
     is_behind: bool = False
 
     @classmethod
-    def nothing(cls, waiting: WaitingGangs) -> "Told":
+    def nothing(cls, waiting: WaitingGangs) -> "RefusalRefresh":
         """Return that no gang was told anything."""
         by_row, by_queue = np.zeros(0, np.intp), np.zeros(len(waiting.tree.names), np.intp)
         return cls(waiting, by_row, by_row, by_row, by_queue, by_queue)
 
-    def news(self, now: Undecided) -> tuple[Positions, "Told"]:
+    def due(self, now: UndecidedGangs) -> tuple[Positions, "RefusalRefresh"]:
         """Return the gangs to be told, by their place in the columns, and what is told then."""
         columns = self.waiting.columns
         serials, why, versions = (lengthened(each, columns.rows) for each in self._by_row())
@@ -71,20 +71,22 @@ class Told:
         waits = now.why != DECIDED
         anew = waits & ((serials[rows] != columns.serials) | (why[rows] != now.why))
         old = np.flatnonzero(waits & ~anew & (versions[rows] != current))
-        renewed = np.roll(old, -int(np.searchsorted(old, self.at)))[:RENEWED]
+        renewed = np.roll(old, -int(np.searchsorted(old, self.at)))[:REFRESHED_PER_CYCLE]
         told = np.union1d(np.flatnonzero(anew), renewed)
         serials[rows], why[rows] = columns.serials, now.why
         versions[rows[told]] = current[told]
         at = int(renewed[-1]) + 1 if len(renewed) else 0
         changes = self.waiting.changes.copy()
         is_behind = len(old) > len(renewed)
-        after = Told(self.waiting, serials, why, versions, of_queue, changes, now, at, is_behind)
+        after = RefusalRefresh(
+            self.waiting, serials, why, versions, of_queue, changes, now, at, is_behind
+        )
         return told, after
 
     def _by_row(self) -> tuple[Positions, Positions, Positions]:
         return self.serials, self.why, self.versions
 
-    def _versions(self, now: Undecided) -> Positions:
+    def _versions(self, now: UndecidedGangs) -> Positions:
         """Return by queue the version of what its gangs are told: another one where that moved."""
         if self.last is None:
             return self.of_queue + 1

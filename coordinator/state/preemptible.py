@@ -1,4 +1,4 @@
-"""Says what could be taken from gangs that run: of each its minimum, and each replica beyond it.
+"""Lists what preemption can take from running gangs: each minimum, and each replica beyond it.
 
 All that a gang holds is in one of its parts, so that what a cycle counts is what is there; of one
 that is opted out what counts against quota.
@@ -10,13 +10,13 @@ from dataclasses import replace
 from math import inf
 
 from coordinator.gang.eviction import covered, spare_replicas
-from coordinator.gang.stopping import Keep
+from coordinator.gang.source import opt_in_of
+from coordinator.gang.stop_method import Keep
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began
-from coordinator.reconcile.probing import way_in
-from coordinator.reconcile.understanding import opt_in_of
+from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.ray_cluster import Answer, is_terminating
@@ -194,9 +194,9 @@ def _kept(view: GangView, queue: str, known: Known, moment: Moment) -> Keep:
     source = known.cache.sources[view.key]
     if opt_in_of(source, known.cache).answer is Answer.NO:
         return Keep(OPTED_OUT, OPTED_OUT)
-    way = way_in(known.cache, known.queues, source, queue)
+    method = eviction_method(known.cache, known.queues, source, queue)
     kept = view.eviction.kept_now("", moment.now)
-    return way if isinstance(way, Keep) else Keep(kept.because, kept.in_short)
+    return method if isinstance(method, Keep) else Keep(kept.because, kept.in_short)
 
 
 def _has_outlived(view: GangView | None, known: Known, moment: Moment) -> bool:

@@ -1,4 +1,4 @@
-"""Has gangs looked at again for which a change of GangQueues means something, some at a time."""
+"""Requeues gangs affected by a change of GangQueues, in batches."""
 
 from collections.abc import Iterator
 

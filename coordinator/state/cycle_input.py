@@ -1,4 +1,4 @@
-"""Tells a cycle of the queues: the gangs that wait in them, what is held, and when that may end."""
+"""Builds the input of a cycle: the waiting gangs, what each queue holds, and when that may end."""
 
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -8,8 +8,8 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
-from coordinator.queues.parts import parts_of
 from coordinator.state.known import Known
+from coordinator.state.preemptible import parts_of
 from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.queues import Holding, Queues

@@ -1,8 +1,8 @@
-"""Says when a gang is to be looked at again though nothing happens to it."""
+"""Works out when a gang is looked at next if nothing happens to it."""
 
 from collections.abc import Iterator
 
-from coordinator.reconcile import breaking, hearing_owner, holding, missed_pods, timing_out
+from coordinator.reconcile import below_minimum, holding, late_starts, missed_pods, owner_deadlines
 from coordinator.reconcile.look import Look
 from coordinator.reconcile.lost_slots import slot_patience
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
@@ -27,12 +27,12 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield look.now + view.retreat.until - look.scene.moment.wall
     yield view.record.due
     yield view.record.attempts.not_before
-    yield from breaking.moments(look)
+    yield from below_minimum.moments(look)
     yield from view.eviction.moments()
-    yield timing_out.next_at(look)
+    yield late_starts.next_at(look)
     yield from holding.next_at(look)
     yield from missed_pods.next_at(look)
-    yield hearing_owner.warn_at(look)
+    yield owner_deadlines.warn_at(look)
     yield view.telling.next_at
     yield view.nominating.next_at
     yield view.nodes.again_at

@@ -1,4 +1,4 @@
-"""Counts how often a gang was stopped because a part of its minimum was lost for good.
+"""Counts how often a gang was stopped because it lost a part of its minimum for good.
 
 Each time is a setback: the gang waits after others for a time, which doubles where it breaks again
 soon. Times are seconds since 1970, for the count survives the leader that made it.

@@ -1,4 +1,4 @@
-"""Has what a cycle chose to end tried, and decides it once all of it would be accepted.
+"""Tries a chosen preemption by dry run, and decides it if the API server would accept all.
 
 A trial is of one waiting gang and of all parts that are to end for it: either all of them end, or
 none. Each pod is asked for by a dry run, which takes nothing from a budget; then the disruption
@@ -11,13 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from coordinator.gang.budgets import Objection, objections
 from coordinator.gang.eviction import BY_BUDGET, REFUSED, Ending, Probe, covered, replicas
-from coordinator.gang.stopping import Suspend
+from coordinator.gang.stop_method import Suspend
 from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.messages.clock import Moment
-from coordinator.queues.asking import question_of
-from coordinator.reconcile.probing import deletes_in_the_end, way_in
+from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, eviction_method
+from coordinator.state.cycle_input import question_of
 from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
@@ -205,8 +205,8 @@ def _is_suspended(known: Known, view: GangView) -> bool:
     terms, cluster = view.understood.terms, known.cache.sources.get(view.key)
     if cluster is None:
         return False
-    way = way_in(known.cache, known.queues, cluster, terms.queue if terms else "")
-    return isinstance(way, Suspend)
+    method = eviction_method(known.cache, known.queues, cluster, terms.queue if terms else "")
+    return isinstance(method, Suspend)
 
 
 # ---- what is decided

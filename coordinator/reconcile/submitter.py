@@ -1,4 +1,4 @@
-"""Has a gang ask for room for its submitter too, while KubeRay is still to make that pod."""
+"""Adds the submitter to what a gang asks for, until KubeRay makes that pod."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Finds in a wrapped object what would get around Muster's decisions.
+"""Rejects wrapped objects that set fields reserved for Muster.
 
 The coordinator creates the object and would vouch for what is in it: a placement, the gate or its
 removal, the labels that name a gang, another owner. All of these are Muster's to write.
@@ -16,7 +16,7 @@ _ALLOWED = f"no key of {_OURS} in an item; keys for the whole gang are written o
 _NODE = "none: Muster places the pods; use nodeSelector or affinity"
 
 
-def smuggled(where: str, found: Json) -> Iterator[Fault]:
+def reserved_fields(where: str, found: Json) -> Iterator[Fault]:
     """Yield a fault for each thing that only Muster may write; `where` is the item."""
     owners = at(found, ("metadata", "ownerReferences"))
     if owners:

@@ -1,4 +1,4 @@
-"""Begins and ends a term of leadership."""
+"""Starts and ends a term of leadership."""
 
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained, TermEnded, TermStarted
@@ -12,7 +12,7 @@ def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
     forget_term(known)  # also one whose end was never told
     gated = frozenset(pod.uid for pod in known.cache.pods.values() if pod.gated)
     known.term = Term(event.epoch, frozenset() if event.clean else gated)
-    known.outlasting.adopt(moment.now + known.patience.arrival)
+    known.orphan_reservations.adopt(moment.now + known.patience.arrival)
     known.agenda.dirty = set(known.cache.sources) | set(known.cache.gangs)
     known.agenda.dirty |= known.cache.keys_of_pods() | known.quota.gangs.keys()
     known.agenda.dirty |= known.stray_gates.keys()
@@ -29,8 +29,8 @@ def forget_term(known: Known) -> None:
     """Drop all that is only of use to a leader: others may have changed it meanwhile."""
     for view in known.views.values():
         known.room.release(view)
-    known.outlasting.forget()
-    known.submitters.forget()
+    known.orphan_reservations.forget()
+    known.submitter_room.forget()
     known.node_quota.forget()
     known.term = Term()
     known.agenda.forget_term()

@@ -1,4 +1,4 @@
-"""Runs a cycle: asks the core about all gangs that wait, and notes its answers in their views."""
+"""Runs a scheduling cycle: asks the core about all waiting gangs, and stores its answers."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -10,11 +10,11 @@ from coordinator.gang.growth import minimums_of
 from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Moment
-from coordinator.queues.asking import line_up, queues_of
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
+from coordinator.state.cycle_input import line_up, queues_of
 from coordinator.state.known import Known
-from coordinator.state.preempting import note_plan, propose
+from coordinator.state.preemption_trials import note_plan, propose
 from coordinator.state.verdict_counts import GANG, PODS
 from reservation.edits import merged, with_homeless
 from scheduling.admission.refusal_memory import Memory
@@ -175,7 +175,7 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
         return
     pods = known.cache.members(view.key, view.cluster_uid)
     placement, submitter = parted(admitted.placement)
-    known.submitters.keep(view.key, submitter)
+    known.submitter_room.keep(view.key, submitter)
     known.cycles.admissions += 1
     known.cycles.verdicts.placements[GANG if placed.placement is None else PODS] += 1
     if placed.placement is None:

@@ -1,4 +1,4 @@
-"""Says by Events why a gang waits, where its user needs them."""
+"""Emits Events that say why a gang waits, on the objects that its user reads."""
 
 from collections.abc import Iterable
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Asks for the writes to GangQueues that are missing: their status, and the finalizer.
+"""Requests the writes that GangQueues lack: their status, and the finalizer.
 
 A queue is looked at when its counts, its rules or its object changed, a moment later, so that a
 gang that starts is told of once. What is written is worked out at that time.

@@ -1,4 +1,4 @@
-"""Has an autoscaler asked for nodes where a gang is refused for room and its queue says so.
+"""Requests nodes from an autoscaler for a gang that lacks room, if its queue says so.
 
 It is asked by one ProvisioningRequest, which goes once the gang has its place, or wants none.
 """
@@ -17,9 +17,9 @@ from coordinator.gang.node_requests import (
     request_name,
     wanted_pods,
 )
+from coordinator.gang.source import opt_in_of
 from coordinator.messages.actions import Action, AskedPods, AskForNodes, DropNodeRequest
 from coordinator.reconcile.look import Look
-from coordinator.reconcile.understanding import opt_in_of
 from kube.codec.provisioning import NodeRequest
 from kube.foreseen.gang import is_foreseen
 from kube.objects.pod_templates import TemplatePod

@@ -1,4 +1,4 @@
-"""Says how a gang can be stopped whole: by what made it, by evicting its pods, or not at all."""
+"""Chooses how a gang is stopped whole: by what made it, by evicting its pods, or not at all."""
 
 from dataclasses import dataclass
 
@@ -44,14 +44,14 @@ class Keep:
     in_short: str = "a RayJob might be lost"
 
 
-Way = Suspend | DeleteObjects | EvictPods | Keep
+StopMethod = Suspend | DeleteObjects | EvictPods | Keep
 EVICT_PODS = EvictPods()
 DELETE_OBJECTS = DeleteObjects()
 
 
-def way_to_stop(
+def stop_method(
     source: GangSource, owner: RayOwner | None, queue: str, *, jobs_may_be_lost: bool
-) -> Way:
+) -> StopMethod:
     """Say how to stop a gang so that its work begins again; the queue may allow that a job is lost.
 
     A job whose pods are evicted fails with its submitter, and is tried again while its backoffLimit
@@ -78,7 +78,7 @@ def way_to_stop(
     )
 
 
-def _without_job(source: GangSource, owner: RayOwner | None) -> Way:
+def _without_job(source: GangSource, owner: RayOwner | None) -> StopMethod:
     """Keep what a RayJob made that was not seen yet, or is gone: it may be lost with its pods."""
     reference = controller_of(source.metadata)
     if owner is None and reference is not None and reference.kind == "RayJob":

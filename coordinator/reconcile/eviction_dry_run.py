@@ -1,10 +1,17 @@
-"""Asks the API server by dry runs whether it would let go of what a cycle chose to end."""
+"""Asks the API server by dry run whether it would accept the evictions that a cycle chose."""
 
 from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.eviction import Probe, covered
-from coordinator.gang.stopping import DELETE_OBJECTS, EVICT_PODS, Keep, Suspend, Way, way_to_stop
+from coordinator.gang.stop_method import (
+    DELETE_OBJECTS,
+    EVICT_PODS,
+    Keep,
+    StopMethod,
+    Suspend,
+    stop_method,
+)
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
@@ -23,24 +30,26 @@ def probe(look: Look) -> Done:
     return Done(asked)
 
 
-def way_of(look: Look) -> Way:
+def stop_method_of(look: Look) -> StopMethod:
     """Say how the gang can be stopped whole."""
     terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
     if look.source.stops_whole:
         return DELETE_OBJECTS
     if whole is not None and whole.preemptor is None and whole.reason != Reason.BELOW_MINIMUM:
         return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
-    return way_in(scene.cache, scene.queues, look.source, terms.queue if terms else "")
+    return eviction_method(scene.cache, scene.queues, look.source, terms.queue if terms else "")
 
 
-def way_in(cache: ClusterCache, queues: QueueRegistry, source: GangSource, queue: str) -> Way:
+def eviction_method(
+    cache: ClusterCache, queues: QueueRegistry, source: GangSource, queue: str
+) -> StopMethod:
     """Say how a gang of a queue can be stopped whole."""
     if source.stops_whole:
         return DELETE_OBJECTS
     if cache.owners.is_disowned(source):
         return EVICT_PODS
     owner, allowed = cache.owners.owner_of(source), queues.preemption(queue).jobs_may_be_lost
-    return way_to_stop(source, owner, queue, jobs_may_be_lost=allowed)
+    return stop_method(source, owner, queue, jobs_may_be_lost=allowed)
 
 
 def deletes_in_the_end(view: GangView, queues: QueueRegistry) -> bool:
@@ -53,8 +62,8 @@ def deletes_in_the_end(view: GangView, queues: QueueRegistry) -> bool:
 def _ask(look: Look, probe: Probe) -> Iterator[Action]:
     if probe.is_over or not look.scene.sighted:
         return
-    way = way_of(look) if probe.ending.is_whole else None
-    match way:
+    method = stop_method_of(look) if probe.ending.is_whole else None
+    match method:
         case Keep(because, in_short):
             probe.refuse(because, in_short, "")
         case Suspend(job):
