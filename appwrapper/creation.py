@@ -1,4 +1,4 @@
-"""Makes of an item the object that is created, and labels its pods.
+"""Builds the objects to create from the items of an AppWrapper, and labels their pods.
 
 Nothing of it is changed: it gets the namespace where it has none, the AppWrapper as its owner, and
 labels. A label that the item has already stays as it is: those of Muster it cannot have.

@@ -1,4 +1,4 @@
-"""Says how objects ended that are deleted some time after their end, with all of their status.
+"""Words how objects ended that are deleted some time after their end.
 
 What was read of one counts, and is written down for the next leader. Of one that was gone before it
 was read its pods may tell that it succeeded; that it failed they cannot tell, for it may have tried

@@ -1,4 +1,4 @@
-"""Remembers what was read of the specs of AppWrappers: to read one may take a tenth of a second."""
+"""Caches what was read of the specs of AppWrappers: reading one may take a tenth of a second."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar

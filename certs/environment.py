@@ -1,4 +1,4 @@
-"""Checks the environment variables of this program, whose other settings are options."""
+"""Checks the environment variables of the certificate program, whose other settings are options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Secret holds of certificates, and of the roll-over that is under way: read, and written.
+"""Reads and writes the certificates in a Secret, and the roll-over that is under way.
 
 The whole state of the certificates lies in one Secret, so that each step is one write, and a new
 process goes on where another one was killed. What of it cannot be read counts as missing.

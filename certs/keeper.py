@@ -1,4 +1,4 @@
-"""Looks at the certificates of one server, and takes the steps that are due."""
+"""Checks the certificates of one server, and takes the steps that are due."""
 
 from __future__ import annotations
 

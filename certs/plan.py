@@ -1,4 +1,4 @@
-"""The steps in which certificates are made and replaced, and what a look at them comes to."""
+"""Lists the steps in which certificates are made and replaced, and the outcome of a check."""
 
 from __future__ import annotations
 

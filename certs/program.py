@@ -1,4 +1,4 @@
-"""Keeps certificates for ever: one replica leads and looks again and again, the others stand by."""
+"""Runs the certificate program: one replica leads and checks certificates, the others stand by."""
 
 from __future__ import annotations
 

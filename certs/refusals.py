@@ -1,4 +1,4 @@
-"""Which objects could not be written of late, and when each is tried again: pure.
+"""Remembers which objects could not be written, and when each is tried again. Pure.
 
 Each object is kept by itself, so one that is refused holds up no other. It is tried again after a
 pause that doubles, and is as well as before once it was as it should be.

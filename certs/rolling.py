@@ -1,4 +1,4 @@
-"""When and how the certificate of a webhook, and its authority, are replaced: a pure state machine.
+"""Rolls over the certificate of a webhook and its authority: a pure state machine.
 
 Each certificate has an authority of its own, of which the key is forgotten as soon as it has
 signed: no key that can sign lies about in the cluster, and every renewal rolls the authority over,

@@ -1,4 +1,4 @@
-"""When and how the certificates of the extender are replaced: a pure state machine.
+"""Replaces the certificates of the extender when they are due: a pure state machine.
 
 kube-scheduler reads the authority of the extender once, when it starts. So this authority stands
 for ten years and its key is kept: server certificates are renewed below it, and no kube-scheduler

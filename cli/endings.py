@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes, and why it could not answer."""
+"""Maps the outcome of a command to its exit code, and says why it could not answer."""
 
 FINE = 0
 NO = 1

@@ -1,4 +1,4 @@
-"""A group of commands of which each is imported when it is called: a start costs what is used."""
+"""Imports each command when it is called, so that a start costs only what it uses."""
 
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Options that commands share, and how a command is run against the cluster.
+"""Defines the options that commands share, and runs a command against the cluster.
 
 A command's body is a coroutine of a reader that returns what to print and the exit code; all that
 can go wrong on the way ends in one line on standard error.

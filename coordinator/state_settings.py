@@ -1,4 +1,4 @@
-"""What the state machine is built with, as a value that can be written down and read again."""
+"""Holds what the state machine is built with, as a value that can be written and read again."""
 
 from dataclasses import dataclass
 

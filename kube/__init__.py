@@ -1,4 +1,4 @@
-"""The adapter: everything that knows how Kubernetes and KubeRay spell things, and how to ask.
+"""Adapts Kubernetes and KubeRay: their objects, how they are spelled, and how they are asked for.
 
 Pure: `objects`, `ray`, `codec`. Talking to the API server: `api`.
 """

@@ -1,1 +1,1 @@
-"""What a placement promises to which pods: slots, their order of release, replicas. Pure."""
+"""Assigns pods to the slots of a placement: slots, release order, replicas. Pure."""

@@ -1,4 +1,4 @@
-"""Placements made of others: without nodes or slots, merged, or read off pins."""
+"""Derives placements from others: without nodes or slots, merged, or rebuilt from pins."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Tells which part of a placement may be released now: wave after wave.
+"""Says which part of a placement may be released now: wave after wave.
 
 The pods of a wave are released once all pods of earlier waves are bound; most placements have one
 wave. This module alone reads the waves of a placement, all others ask it.

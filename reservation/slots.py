@@ -1,4 +1,4 @@
-"""Tells which slots of a placement are taken, which are vacant, and which pod gets which."""
+"""Finds which slots of a placement are taken or vacant, and assigns pods to the vacant ones."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping

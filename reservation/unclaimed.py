@@ -1,4 +1,4 @@
-"""Gives up the slots that no pod claims any more."""
+"""Drops the slots that no pod claims any more."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

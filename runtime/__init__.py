@@ -1,1 +1,1 @@
-"""What every program needs: settings, HTTPS servers, certificates. Nothing of Kubernetes."""
+"""Shared by every program: settings, HTTPS servers, certificates. Nothing of Kubernetes."""

@@ -1,4 +1,4 @@
-"""The settings of a program of which one replica leads."""
+"""Holds the settings of a program of which one replica leads."""
 
 import socket
 import uuid

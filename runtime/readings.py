@@ -1,4 +1,4 @@
-"""Metrics whose values are read off something else, all at once, right before a scrape.
+"""Exports metrics that are computed together, right before a scrape.
 
 Gauges of prometheus_client are set label by label, and those of labels that are no more have to be
 cleared first: a page that is written meanwhile, in another thread, would lack some. A `Reading` is

@@ -1,4 +1,4 @@
-"""Answers reviews of RayClusters over HTTPS: held, or left alone.
+"""Answers reviews of RayClusters over HTTPS: suspended until admission, or left alone.
 
 Nothing is refused here, and nothing waits for long: a RayCluster that is not held has its pods
 gated, as if this did not exist.

@@ -1,4 +1,4 @@
-"""Remembers for a minute which rights an account of Muster was found to hold.
+"""Remembers for a minute which rights an account of Muster holds.
 
 Each AppWrapper needs the same few, and they change when an operator changes a ClusterRole. A right
 that was taken away meanwhile is missed later, when the object is to be created, and said there.

@@ -1,4 +1,4 @@
-"""Answers reviews of AppWrappers over HTTPS: the note of the creator, and the creator's rights.
+"""Answers reviews of AppWrappers over HTTPS: notes the creator, and checks the creator's rights.
 
 What is wrapped is created later by another account, so what the user may create is asked now, of
 the API server. What it does not answer in time is refused: the client tries again.

@@ -1,4 +1,4 @@
-"""Reads the wrapped objects of an AppWrapper that is reviewed, as far as rights depend on them."""
+"""Reads the wrapped objects of a reviewed AppWrapper, as far as rights depend on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an AppWrapper's spec is kept: which items it has, and the terms it runs on.
+"""Keeps of an AppWrapper's spec its items and the terms it runs on.
 
 Templates are not kept: they are read again when an item is created. Thousands may wait.
 """

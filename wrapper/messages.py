@@ -1,4 +1,4 @@
-"""What the state machine is told, and what it asks for.
+"""Defines the events and actions of the wrapper's state machine.
 
 Each action is carried out for one AppWrapper, and each AppWrapper has at most one under way. Its
 `ticket` comes back with the result; a result with another ticket is of an earlier term or object.

@@ -1,4 +1,4 @@
-"""Reduces what is watched to what the state machine needs."""
+"""Reduces watched objects to what the state machine needs."""
 
 from collections.abc import Iterator
 

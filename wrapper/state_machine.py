@@ -1,4 +1,4 @@
-"""Keeps what is known of all AppWrappers, and has each of them take its next step.
+"""Keeps the known state of all AppWrappers, and lets each of them take its next step.
 
 Pure: events and the moment go in, actions come out. An AppWrapper is looked at when something of it
 changed or its moment has come, never on a round over all; and it has one action under way at most,

@@ -1,4 +1,4 @@
-"""Writes down what a step decided, and what a user is told while nothing is decided.
+"""Writes the outcome of a step into the status, and what a user reads while nothing is decided.
 
 `appwrapper.status.states` has the words of both generations for it.
 """

@@ -1,4 +1,4 @@
-"""What one leader remembers of one AppWrapper, beside what is written in its status.
+"""Keeps what one leader remembers of one AppWrapper, beside its status.
 
 All of it can be lost: whoever leads next finds it out again.
 """

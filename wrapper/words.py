@@ -1,4 +1,4 @@
-"""Says how far an AppWrapper is in the terms of `appwrapper.status.told`, which words it."""
+"""Describes the progress of an AppWrapper in the terms of `appwrapper.status.told`."""
 
 from collections.abc import Mapping
 

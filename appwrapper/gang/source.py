@@ -1,4 +1,4 @@
-"""Answers for an AppWrapper what is asked of the source of a gang.
+"""Answers the questions of GangSource for an AppWrapper.
 
 The program `wrapper` creates and deletes its objects, and goes by what the Gang records alone: a
 placement beside Waiting has them created, Suspending has them deleted. What it does it writes into

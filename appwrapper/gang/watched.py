@@ -1,4 +1,4 @@
-"""Reduces an AppWrapper that is watched to what its gang is decided by."""
+"""Reduces a watched AppWrapper to the fields that its gang needs."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Takes what a user says of the pods of an item: podSets, or sizes in custompodresources."""
+"""Reads the pods that a user declares for an item: podSets, or sizes in custompodresources."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

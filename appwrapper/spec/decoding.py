@@ -1,4 +1,4 @@
-"""Reads JSON of others field by field, so that each bad field is named and the rest is read."""
+"""Decodes foreign JSON field by field, so that each bad field is named and the rest is read."""
 
 import re
 from collections.abc import Mapping

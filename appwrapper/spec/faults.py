@@ -1,4 +1,4 @@
-"""What is wrong in an AppWrapper: the item, the field, its value, and what is allowed."""
+"""Describes faults of an AppWrapper: the item, the field, its value, and what is allowed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

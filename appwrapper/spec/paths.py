@@ -1,4 +1,4 @@
-"""Paths into a wrapped object, as `podSets[].path` of an AppWrapper writes them."""
+"""Parses paths into a wrapped object, as `podSets[].path` of an AppWrapper writes them."""
 
 import re
 from collections.abc import Iterator, Mapping

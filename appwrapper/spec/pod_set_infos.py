@@ -1,4 +1,4 @@
-"""Puts into pod templates what `podSetInfos` adds to them, as CodeFlare's controller does.
+"""Applies `podSetInfos` to pod templates, as CodeFlare's controller does.
 
 Whoever admits an AppWrapper writes there what the pods get beside their template. A value that the
 template has otherwise is a fault: neither of the two may win silently.

@@ -1,4 +1,4 @@
-"""Reads how patient an AppWrapper of CodeFlare's generation is, from its annotations."""
+"""Reads the retry limits and grace periods of CodeFlare's AppWrapper from its annotations."""
 
 import re
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""What is told of an AppWrapper, whatever the words of its generation."""
+"""Describes the state of an AppWrapper, whatever the words of its generation."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,1 +1,1 @@
-"""Whether Ray clusters would fit now: a coordinator's state machine answers, on a picture."""
+"""Answers whether Ray clusters would fit now, with the coordinator's state machine on a picture."""

@@ -1,4 +1,4 @@
-"""Puts pods as the API server admits them in the place of templates: more is known of them so."""
+"""Replaces template pods by the pods that the API server admitted in a dry run."""
 
 import dataclasses
 from collections.abc import Mapping

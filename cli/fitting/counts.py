@@ -1,4 +1,4 @@
-"""Asks about fewer replicas of a worker group, and searches for the most that fit."""
+"""Tries fewer replicas of a worker group, and searches for the most that fit."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator

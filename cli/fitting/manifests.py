@@ -1,4 +1,4 @@
-"""Writes what the API server is asked about: an object as new, and a pod of each pod set."""
+"""Writes the objects that are dry-run: each object as new, and a pod of each pod set."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

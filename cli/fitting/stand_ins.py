@@ -1,4 +1,4 @@
-"""Classes that templates name and that may not be read: taken for ones that change nothing."""
+"""Stands in for PriorityClasses and RuntimeClasses that may not be read; they change nothing."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""Stands in for parents of queues that may not be read: what those lend is not known."""
+"""Stands in for parent queues that may not be read; what they lend is unknown."""
 
 from collections.abc import Iterable, Iterator
 

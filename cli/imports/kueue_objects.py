@@ -1,4 +1,4 @@
-"""Kueue's objects, as far as they are read: `kueue.x-k8s.io`, v1beta1 and later.
+"""Decodes Kueue's objects: `kueue.x-k8s.io`, v1beta1 and later.
 
 Fields that were renamed are there under both names (`cohort` and `cohortName`, `parent` and
 `parentName`): an object has one of them.

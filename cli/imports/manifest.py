@@ -1,4 +1,4 @@
-"""Writes GangQueues as YAML that kubectl and the API server read as it was meant.
+"""Writes GangQueues as YAML that kubectl and the API server read without surprises.
 
 Fields at their defaults are left out. A text is quoted unless no reader of YAML could take it for
 something else. What was left out stands in comments above, in which no value can begin a new line.

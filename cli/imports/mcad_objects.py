@@ -1,4 +1,4 @@
-"""MCAD's QuotaSubtree, as far as it is read: `quota.codeflare.dev/v1alpha1`."""
+"""Decodes MCAD's QuotaSubtree: `quota.codeflare.dev/v1alpha1`."""
 
 from cli.imports.objects import Foreign
 from kube.objects.base import OrNull, Part, Quantities, Slim

@@ -1,4 +1,4 @@
-"""Gives queues names that the API server takes, each once."""
+"""Gives queues unique names that the API server accepts."""
 
 import re
 from collections.abc import Iterable

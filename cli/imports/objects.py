@@ -1,4 +1,4 @@
-"""What objects of other systems have in common, and how they are decoded."""
+"""Decodes the fields that objects of other systems have in common."""
 
 from collections.abc import Iterable
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""What an import gives: GangQueues, what was left out of them and why, and advice."""
+"""Collects the result of an import: GangQueues, what was left out and why, and advice."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Quantities of Kubernetes without any rounding: an amount keeps the text that it was written in.
+"""Computes with Kubernetes quantities without rounding: an amount keeps its own notation.
 
 The core has a parser of its own, which rounds as kube-scheduler does. Here nothing may be rounded,
 and differences are written in the unit of what they were taken from.

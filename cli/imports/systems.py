@@ -1,4 +1,4 @@
-"""The systems whose queues can be read: their API group, the kinds that are read, by plural."""
+"""Lists the systems whose queues can be imported: their API group and kinds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Volcano's objects, as far as they are read: `scheduling.volcano.sh/v1beta1`."""
+"""Decodes Volcano's objects: `scheduling.volcano.sh/v1beta1`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reads the cluster again and again, and keeps the last report for all who look at the page."""
+"""Reads the cluster repeatedly, and keeps the last report for all who look at the page."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Serves the page on this machine: three files, the report, and a line for each new reading."""
+"""Serves the page on this machine: three files, the report, and a stream of new readings."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Reads a gang with what is about it: its pods and Events, its rivals, the nodes."""
+"""Reads a gang with its pods, its Events, its rivals and the nodes."""
 
 import asyncio
 

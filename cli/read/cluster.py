@@ -1,4 +1,4 @@
-"""Reads the lists that reports are made of, all at once; what cannot be read is said."""
+"""Reads the lists that reports are made of at once, and notes what could not be read."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping

@@ -1,4 +1,4 @@
-"""Asks whether what is asked about could be created: whether it is served, and who may do it.
+"""Asks whether an object could be created: whether its kind is served, and who may create it.
 
 The API server refuses an AppWrapper that wraps what is not served, or what its author may not
 create (docs/app-wrapper-install.md). What no user could create does not fit; what its caller

@@ -1,4 +1,4 @@
-"""Tells apart what the API server answers to a dry-run create."""
+"""Classifies what the API server answers to a dry-run create."""
 
 from dataclasses import dataclass
 from enum import Enum, auto

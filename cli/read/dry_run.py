@@ -1,4 +1,4 @@
-"""Asks the API server by dry-run creates whether it takes an object, and a pod of each pod set."""
+"""Dry-runs the creation of an object, and of a pod of each pod set."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Reads what `muster doctor` looks at; what may not be read is said in its place."""
+"""Reads what `muster doctor` checks, and notes what may not be read."""
 
 import asyncio
 import time

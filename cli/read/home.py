@@ -1,4 +1,4 @@
-"""Finds the namespace that Muster is in: the one that the account of its coordinator is in."""
+"""Finds Muster's namespace: the one of the coordinator's service account."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Reads what a coordinator decides on, as the events that its watches would begin with."""
+"""Reads what a coordinator decides on, as its watches would deliver it at their start."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""A reader of lists: what the commands ask of the API server, and what they are told if it fails.
+"""Reads lists for the commands, and words why a list could not be read.
 
 Importing the client takes longer than all else that `muster` does: commands import this module
 when they run.

@@ -1,4 +1,4 @@
-"""Which cluster to read, and how long to wait for it."""
+"""Selects which cluster to read, and how long to wait for it."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""What of a cluster is Muster's, and what it takes to take it away; pure."""
+"""Lists what of a cluster is Muster's, and what has to happen before it is removed. Pure."""

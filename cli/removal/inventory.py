@@ -1,4 +1,4 @@
-"""What of Muster is in a cluster, in the order in which it is taken away."""
+"""Lists Muster's objects in a cluster, in the order of their removal."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Fields of objects that are taken away, stopped or resumed."""
+"""Decodes the fields of objects that are removed, stopped or resumed."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Says which objects of a cluster are Muster's: by their label and their place."""
+"""Decides which objects of a cluster are Muster's: by their label and their place."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Builds the patches that resume what Muster suspended, opt out, and let go of GangQueues."""
+"""Builds the patches that resume what Muster suspended, opt out, and free GangQueues."""
 
 from collections.abc import Iterable
 from typing import Any

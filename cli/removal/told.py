@@ -1,4 +1,4 @@
-"""What was done, line by line, and what is left to do."""
+"""Words what a removal did, line by line, and what is left to do."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The reasons that were asked for, with cause and remedy."""
+"""Looks up reasons with their cause and remedy."""
 
 from difflib import get_close_matches
 

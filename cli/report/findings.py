@@ -1,4 +1,4 @@
-"""What a check of `muster doctor` finds: how one thing is, and what to do about it."""
+"""Describes what a check of `muster doctor` found, and what to do about it."""
 
 from enum import StrEnum
 

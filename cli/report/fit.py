@@ -1,4 +1,4 @@
-"""What `muster fit` answers about one Ray object."""
+"""Reports what `muster fit` answers about one Ray object."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Says why a RayCluster, RayJob or RayService has no gang: its opt-in, or its own state."""
+"""Explains why a RayCluster, RayJob or RayService has no gang: its opt-in, or its own state."""
 
 from collections.abc import Iterator
 

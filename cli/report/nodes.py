@@ -1,4 +1,4 @@
-"""Nodes with devices: what of them is used, reserved and free, and how many pods still fit."""
+"""Reports the devices of nodes: used, reserved and free, and how many pods still fit."""
 
 from __future__ import annotations
 

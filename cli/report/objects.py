@@ -1,4 +1,4 @@
-"""Fields of Events, as reports read them."""
+"""Decodes the fields of Events that reports need."""
 
 from kube.objects.base import ObjectMeta, Slim
 

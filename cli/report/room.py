@@ -1,4 +1,4 @@
-"""What the nodes offer, what pods take of it, and what gangs have reserved beside them.
+"""Sums what the nodes offer, what pods use of it, and what gangs have reserved beside them.
 
 It is read as the coordinator reads it: pods by `kube.codec.observed_pod`, reservations as the slots
 of placements that no bound pod has taken.

@@ -1,4 +1,4 @@
-"""Holders of a resource that a gang lacks, on the nodes that could run its pods."""
+"""Finds who holds a resource that a gang lacks, on the nodes that could run its pods."""
 
 from __future__ import annotations
 

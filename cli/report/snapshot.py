@@ -1,4 +1,4 @@
-"""What was read of a cluster for a report, and what could not be."""
+"""Holds what was read of a cluster for a report, and what could not be read."""
 
 from dataclasses import dataclass, replace
 

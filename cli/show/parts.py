@@ -1,4 +1,4 @@
-"""Parts that several commands print: lists of gangs, queues and pools of devices."""
+"""Prints parts that several commands share: lists of gangs, queues and pools of devices."""
 
 from __future__ import annotations
 

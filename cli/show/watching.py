@@ -1,4 +1,4 @@
-"""Shows a report again and again, in place on a terminal."""
+"""Prints a report repeatedly, in place on a terminal."""
 
 import asyncio
 import gc

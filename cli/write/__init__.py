@@ -1,1 +1,1 @@
-"""What writes to a cluster for people: nothing else of the command line does."""
+"""Writes to a cluster on behalf of people; nothing else of the command line does."""

@@ -1,4 +1,4 @@
-"""Takes gangs out of Muster's hands one by one: opts them out, and sees to it that they go.
+"""Opts gangs out of Muster one by one, and waits until each is released.
 
 The label is the way: the coordinator then takes the gates off and resumes what is held, within
 seconds. Where none leads, or it does not, that is done from here.

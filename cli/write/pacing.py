@@ -1,4 +1,4 @@
-"""Does many writes: a bounded number at a time, at a bounded rate, and again until none is left."""
+"""Does many writes at a bounded rate and concurrency, again until none is left."""
 
 import asyncio
 import math

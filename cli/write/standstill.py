@@ -1,4 +1,4 @@
-"""Has nothing gate a pod any more, and every coordinator stand still.
+"""Stops everything that gates pods, and waits until every coordinator stands still.
 
 The Lease is taken from whoever holds it: a leader that is alive notices when it renews next, and is
 over at its deadline in any case, wherever it runs. The Deployments are scaled to 0 so that it stays

@@ -1,4 +1,4 @@
-"""Reads what there is to stop and to release, before anything is done."""
+"""Reads what is to be stopped and released, before anything is done."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One write to the API server: done, found undone already, or a sentence that says why not."""
+"""Makes one write to the API server: done, already done, or a sentence that says why not."""
 
 import asyncio
 import sys

@@ -1,1 +1,1 @@
-"""What was seen of the cluster."""
+"""Observed facts of the cluster."""

@@ -1,4 +1,4 @@
-"""Keeps what decides in a namespace how pods are admitted: LimitRanges, RuntimeClasses, quotas.
+"""Keeps what decides how the pods of a namespace are admitted: LimitRanges, RuntimeClasses, quotas.
 
 Only pods that do not exist yet are judged by it. What is out of date here does no harm: the pods
 then come otherwise than foreseen, or not at all, which is seen.

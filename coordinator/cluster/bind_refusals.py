@@ -1,4 +1,4 @@
-"""Remembers nodes that kube-scheduler refused of late though they seemed to have room.
+"""Remembers nodes that kube-scheduler recently refused though they seemed to have room.
 
 It may know what Muster does not: another extender says no, or a watch of ours lags. A pod that was
 deleted for it would be placed on the same node again. So the node is avoided for pods of its shape

@@ -1,4 +1,4 @@
-"""Keeps what was seen of the cluster, and what it adds up to.
+"""Keeps the observed state of the cluster, and sums over it.
 
 Observed facts only: pods, nodes, Ray clusters, Gang objects, namespaces, priority classes.
 What was decided but not yet seen lives in `state`, apart from this, so that a late watch

@@ -1,4 +1,4 @@
-"""Keeps the ProvisioningRequests that were seen, by the Gang that owns them."""
+"""Keeps observed ProvisioningRequests by the Gang that owns them."""
 
 from collections import defaultdict
 

@@ -1,4 +1,4 @@
-"""Keeps the RayJobs and RayServices that were seen, and the RayClusters that each of them made."""
+"""Keeps observed RayJobs and RayServices, and the RayClusters that each of them made."""
 
 from collections import defaultdict
 from collections.abc import Set

@@ -1,4 +1,4 @@
-"""Counts failed tries at one thing, and says when the next may be made."""
+"""Counts failed attempts at one thing, and schedules the next."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Lists the gangs to look at, now or at their time, and says whether a cycle is wanted."""
+"""Lists the gangs to look at, now or later, and whether a cycle is needed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

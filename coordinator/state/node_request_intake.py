@@ -1,4 +1,4 @@
-"""Takes in what became of requests for nodes."""
+"""Takes in the outcome of requests for nodes."""
 
 from coordinator.messages.clock import Moment
 from coordinator.messages.events import (

@@ -1,4 +1,4 @@
-"""Takes in what happened to pods, and how the writes to them ended."""
+"""Takes in changes of pods, and the outcome of writes to them."""
 
 from coordinator.gang.eviction import BY_BUDGET, REFUSED
 from coordinator.gang.expected_changes import goes_on, was_nominated

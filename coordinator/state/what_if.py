@@ -1,4 +1,4 @@
-"""Asks a cycle about a gang as if it asked for something else; nothing of the answer is noted."""
+"""Asks a cycle about a gang with changed terms, and keeps nothing of the answer."""
 
 from coordinator.messages.clock import Moment
 from coordinator.state.known import Known

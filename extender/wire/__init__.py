@@ -1,1 +1,1 @@
-"""What kube-scheduler asks and how it is answered, in bytes."""
+"""Decodes kube-scheduler's questions and encodes the answers, in bytes."""

@@ -1,4 +1,4 @@
-"""Finds the names of a long list among the known nodes, all at once.
+"""Finds the names of a long list among the known nodes at once.
 
 One by one, in a dictionary, that is 5,000 looks at strings all over the heap: half a millisecond
 while they are in the cache of the processor, and several once kube-scheduler has needed that cache

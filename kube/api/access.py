@@ -1,4 +1,4 @@
-"""Asks the API server what a user may do, and knows what is asked before an object is created.
+"""Asks the API server what a user may do, and which review an object needs before its creation.
 
 To create a Role or a RoleBinding on behalf of a user, more is asked than the right to create it:
 the API server lets no account grant what it does not hold, and it judges the account that sends the

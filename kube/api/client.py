@@ -1,4 +1,4 @@
-"""One call to the API server: the bytes it answered, or a KubeError, before the deadline.
+"""Makes one call to the API server: its answer in bytes, or a KubeError, before the deadline.
 
 Nothing is retried but a 401 (once, with renewed credentials), because only the caller knows
 whether a second try is right. Two limits of that promise: aiohttp sends a GET or a DELETE again

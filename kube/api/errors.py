@@ -1,4 +1,4 @@
-"""Errors of requests to the API server; each says whether the write may have happened.
+"""Classifies failed requests to the API server; each says whether the write may have happened.
 
     KubeError
     ├── ApiError(status, reason, message, retry_after)   the API server answered, and said no

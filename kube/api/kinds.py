@@ -1,4 +1,4 @@
-"""Finds the resource of a kind, as the API server's discovery has it.
+"""Finds the resource of a kind through the API server's discovery.
 
 Everything that is served is read with two requests, so that what is kept has the size of the
 cluster, whatever kinds are asked for. A kind that is not there may just have been defined: then all

@@ -1,4 +1,4 @@
-"""Which entries of one or several kubeconfigs count, as with kubectl, and impersonation.
+"""Selects the entries that count of one or several kubeconfigs, as kubectl does, and impersonation.
 
 The `kubernetes` package reads the same files, but takes the current context of the last of them
 where kubectl takes that of the first, and passes over `as`: a command would go to another cluster,

@@ -1,4 +1,4 @@
-"""Lists and watches the objects of one resource, and tells what changed.
+"""Lists and watches the objects of one resource, and reports what changed.
 
 Three layers. `Store` compares (pure), `Wire` decodes, `Reflector` talks: list, watch from there,
 and begin again where the server says that we fell behind. Resource versions are compared for

@@ -1,4 +1,4 @@
-"""Compares what a server tells with what is known, and says what changed. Pure."""
+"""Compares what a server reports with what is known, and yields what changed. Pure."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""What a reflector tells its sink, and the few fields of an object it needs itself."""
+"""Defines what a reflector delivers to its sink, and the few fields of an object that it needs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

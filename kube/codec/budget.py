@@ -1,4 +1,4 @@
-"""Reads a PodDisruptionBudget, and says which evictions use it up."""
+"""Reads a PodDisruptionBudget, and counts the evictions that it still allows."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Reads single fields that pods, nodes and placements share; InvalidObject names a bad one."""
+"""Reads fields that pods, nodes and placements share; InvalidObject names a bad one."""
 
 from datetime import datetime
 

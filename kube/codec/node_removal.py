@@ -1,4 +1,4 @@
-"""Reads off a node whether an autoscaler, or whoever deletes it, is about to take it away.
+"""Detects whether an autoscaler, or a deletion, is about to remove a node.
 
 Names are those of Cluster Autoscaler (utils/taints) and of Karpenter (pkg/apis, v1 and v1beta1).
 A taint counts whatever its effect and its value, as it does to Cluster Autoscaler itself.

@@ -1,4 +1,4 @@
-"""Reads a pod into the shape that the core judges, and names constraints that are not modelled."""
+"""Reads a pod into the shape that the core judges, and names unsupported constraints."""
 
 from collections.abc import Iterator
 

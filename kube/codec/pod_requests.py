@@ -1,4 +1,4 @@
-"""Reads what a pod asks for, and what it takes on its node once it is there."""
+"""Reads what a pod requests, and what it uses on its node once it is there."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Reads which claims a pod mounts, and which of its volumes are not modelled."""
+"""Reads which claims a pod mounts, and which of its volumes are unsupported."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

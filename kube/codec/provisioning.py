@@ -1,4 +1,4 @@
-"""Writes ProvisioningRequests with their PodTemplates, and reads what became of them.
+"""Writes ProvisioningRequests with their PodTemplates, and reads their outcome.
 
 A template has what Cluster Autoscaler's simulation of kube-scheduler reads of the pod, and nothing
 else: no environment, no commands, no mounts. So no secret of a pod is copied into it.

@@ -1,4 +1,4 @@
-"""What a release notes on a pod: `muster.dev/released: UID/QUEUE`.
+"""Reads and writes the note of a release on a pod: `muster.dev/released: UID/QUEUE`.
 
 No template can know the uid, so a pod that has its own was released by Muster. The queue is noted
 for a pod that leaves its gang: nothing else then says which quota it uses.

@@ -1,4 +1,4 @@
-"""What of the profiles of the schedulers matters to a verdict; `written_profiles` reads them.
+"""Holds the parts of scheduler profiles that a verdict depends on.
 
 A plugin that a profile disables is asked all the same, with the exceptions in `RELAXED`: that
 refuses more than the scheduler would, and never less.

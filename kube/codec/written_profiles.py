@@ -1,4 +1,4 @@
-"""Reads the profiles of the schedulers for which gangs are decided.
+"""Reads the profiles of the schedulers that bind the pods of gangs.
 
 A profile is written as in `profiles` of a KubeSchedulerConfiguration, so that it can be copied
 from there. Plugins that only score, sort or evict are read and left aside. A plugin that may refuse

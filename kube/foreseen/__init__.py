@@ -1,1 +1,1 @@
-"""Works out the pods of a RayCluster before they exist, and what a namespace says to them. Pure."""
+"""Works out the pods of a RayCluster before they exist, and what its namespace admits. Pure."""

@@ -1,4 +1,4 @@
-"""Adds up what a pod that does not exist yet asks for and may use at most."""
+"""Sums the requests and limits of a pod that does not exist yet."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum

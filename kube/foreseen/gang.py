@@ -1,4 +1,4 @@
-"""Works out the pods of a gang that does not have them yet; of a RayCluster as KubeRay does."""
+"""Works out the pods of a gang before they exist; those of a RayCluster as KubeRay does."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

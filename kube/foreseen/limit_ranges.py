@@ -1,4 +1,4 @@
-"""What the LimitRanges of a namespace give a pod, and why they refuse it."""
+"""Applies the LimitRanges of a namespace to a pod: what they add, and why they refuse it."""
 
 from collections.abc import Iterable, Iterator
 

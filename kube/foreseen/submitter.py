@@ -1,4 +1,4 @@
-"""The pod that submits a RayJob in K8sJobMode, which is made once its RayCluster is ready.
+"""Works out the pod that submits a RayJob in K8sJobMode, which KubeRay makes last.
 
 KubeRay 1.4, 1.5 and 1.6 make a Job of the RayJob's name, with its `submitterPodTemplate` or one of
 their own (`GetSubmitterTemplate` in common/job.go); command, environment and token volume, which

@@ -1,1 +1,1 @@
-"""What a gang is read of, whatever object that is."""
+"""Reads a gang from the object that defines it, whatever its kind."""

@@ -1,4 +1,4 @@
-"""Answers for a RayCluster what is asked of the source of a gang."""
+"""Answers the questions of GangSource for a RayCluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Fields read of what admits a pod: LimitRanges, RuntimeClasses and ResourceQuotas."""
+"""Decodes what admits pods: LimitRanges, RuntimeClasses and ResourceQuotas."""
 
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Quantities, Slim
 from kube.objects.pod_templates import TemplateToleration

@@ -1,4 +1,4 @@
-"""Fields read of pods, nodes, namespaces, priority classes and DeviceClasses."""
+"""Decodes pods, nodes, namespaces, priority classes and DeviceClasses."""
 
 from collections.abc import Mapping
 

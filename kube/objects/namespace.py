@@ -1,4 +1,4 @@
-"""The name of a namespace in a setting, checked before anything is asked of a cluster."""
+"""Checks the name of a namespace in a setting, before anything is asked of a cluster."""
 
 from __future__ import annotations
 

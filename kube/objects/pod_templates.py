@@ -1,4 +1,4 @@
-"""Fields read of the pod templates of a RayCluster, where its pods are worked out from them.
+"""Decodes the pod templates of a RayCluster, from which its pods are worked out.
 
 They are those that a pod's shape and its usage of ResourceQuotas come from. What the API server
 settles when it admits a pod (limits, label keys to match, the runtime class) is read here and not

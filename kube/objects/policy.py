@@ -1,4 +1,4 @@
-"""PodDisruptionBudget: the fields that are read."""
+"""Decodes PodDisruptionBudgets."""
 
 from kube.objects.base import LabelSelector, ObjectMeta, OrNull, Part, Slim
 

@@ -1,4 +1,4 @@
-"""Fields read of ProvisioningRequests, by which Cluster Autoscaler is asked for nodes.
+"""Decodes ProvisioningRequests, which ask Cluster Autoscaler for nodes.
 
 They are those of autoscaling.x-k8s.io/v1. Releases that serve v1beta1 alone have none of them.
 """

@@ -1,4 +1,4 @@
-"""Fields read of claims, volumes and the other objects of storage."""
+"""Decodes claims, volumes and the other objects of storage."""
 
 from kube.objects.base import LabelSelector, ObjectMeta, OrNull, Part, Quantities, Quantity, Slim
 from kube.objects.core import NodeSelector, ResourceRequirements, VolumeSource

@@ -1,4 +1,4 @@
-"""Keeps of a suspended RayCluster, and of a RayJob, what pods are made of, and reads it."""
+"""Keeps what the pods of a suspended RayCluster, or of a RayJob, are made of."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar

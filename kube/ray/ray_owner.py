@@ -1,4 +1,4 @@
-"""Says which RayJob or RayService a RayCluster was made by."""
+"""Finds the RayJob or RayService that made a RayCluster."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Says which AppWrapper an object is made for, and how the Gang of an AppWrapper is named.
+"""Finds the AppWrapper that an object is made for, and names the Gang of an AppWrapper.
 
 Both API groups may have an AppWrapper of one name. Their Gangs are told apart by how their names
 begin, and what is made for one of `mcad.ibm.com` by a label more.
