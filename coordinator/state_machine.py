@@ -269,7 +269,7 @@ class CoordinatorState(Known):
     def _count(self, key: GangKey, now: float) -> None:
         """Bring up to date what metrics tell of the gang."""
         view, facts = self.views.get(key), None
-        if view is not None:
+        if view is not None and not view.is_finished:
             held = self.quota.of(key).get(view.cluster_uid)
             queue = self._queue_of(key, view.cluster_uid, view)
             facts = facts_of(view, queue, held, self.gpu_pools.resources)

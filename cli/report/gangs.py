@@ -18,6 +18,8 @@ WAITING = ("Gathering", "Queued", "Preempting", "")
 
 FAILED = "Failed"
 
+FINISHED = "Finished"
+
 _LAST = 2**31
 
 
@@ -75,6 +77,11 @@ def waits(gang: Gang) -> bool:
 def has_failed(gang: Gang) -> bool:
     """Say whether a gang neither has a place nor gets one."""
     return gang.status.phase == FAILED
+
+
+def is_finished(gang: Gang) -> bool:
+    """Say whether what a gang was for has ended: it counts nowhere."""
+    return gang.status.phase == FINISHED
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

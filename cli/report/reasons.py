@@ -57,9 +57,13 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
     ),
     Reason.JOB_ENDED: Explanation(
         "the RayJob ended before its gang started, of a deadline for one, and KubeRay left its "
-        "RayCluster: nothing would run on it, so it is not started",
+        "RayCluster: nothing would run on it, so its gang is `Finished` and is not started",
         "delete the RayJob; with `shutdownAfterJobFinishes: true` KubeRay deletes the "
         "RayCluster itself",
+    ),
+    Reason.WRAPPER_ENDED: Explanation(
+        "the AppWrapper has succeeded or failed: its gang is `Finished` and counts nowhere",
+        "nothing: the Gang goes with the AppWrapper",
     ),
     Reason.NO_GANG: Explanation(
         "as an Event on a pod: it has the gate `muster.dev/gang`, and no RayCluster made it and "
@@ -74,7 +78,7 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
     ),
     Reason.SUSPENDED: Explanation(
         "the RayCluster is suspended, not by Muster, and asks for no pods; so is an "
-        "AppWrapper with `spec.suspend: true`, and one that is over",
+        "AppWrapper with `spec.suspend: true`",
         "resume it (`spec.suspend: false`) when it is to run",
     ),
     Reason.HELD: Explanation(

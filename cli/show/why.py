@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
+from cli.report.gangs import FINISHED
 from cli.report.why import HistoryReport, HolderReport, PodSetReport, ShortReport, WhyReport
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import age, amount, clock, phase
@@ -52,6 +53,8 @@ def _head(console: Console, found: WhyReport, now: float) -> None:
 
 def _place(found: WhyReport) -> str:
     """Write the place in the queue; nothing for a gang that has its room."""
+    if found.phase == FINISHED:
+        return ""
     if not found.waits:
         return f", {found.ready} pods ready"
     place = f", position {found.position} of {found.of} waiting" if found.position else ""

@@ -171,7 +171,8 @@ const NODES = [
 ];
 
 function draw(found) {
-  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} ${found.gangs === 1 ? "gang" : "gangs"}`;
+  const over = found.finished ? `, ${found.finished} finished` : "";
+  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} ${found.gangs === 1 ? "gang" : "gangs"}${over}`;
   $("state").classList.toggle("bad", Boolean(found.fault));
   counts("phases", found.phases);
   counts("reasons", found.reasons);
