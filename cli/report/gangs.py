@@ -96,12 +96,15 @@ def _order(gang: Gang) -> tuple[int, int, float, str, str]:
 
 
 def holds(gang: Gang) -> dict[str, str]:
+    """Return what the placement of a gang takes in all, by resource, as quantities."""
+    sums = sorted(held(gang).items())
+    return {each: quantity(each, amount) for each, amount in sums if each != PODS}
+
+
+def held(gang: Gang) -> Counter[str]:
     """Return what the placement of a gang takes in all, by resource."""
-    placement = placement_of(gang)
-    if placement is None:
-        return {}
-    sums: Counter[str] = Counter()
-    for each in placement.assignments:
+    placement, sums = placement_of(gang), Counter[str]()
+    for each in placement.assignments if placement is not None else ():
         pods = sum(count for _, count in each.nodes)
         sums.update({resource: amount * pods for resource, amount in each.requests})
-    return {each: quantity(each, amount) for each, amount in sorted(sums.items()) if each != PODS}
+    return sums

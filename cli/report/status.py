@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from cli.report.gangs import GangReport, gang_report, has_failed, in_order, is_finished, queue_of, waits
+from cli.report.gangs import (
+    GangReport,
+    gang_report,
+    has_failed,
+    in_order,
+    is_finished,
+    queue_of,
+    waits,
+)
 from cli.report.nodes import NodesReport, nodes_report, told
 from cli.report.queues import QueueReport, queues_report
 from cli.report.snapshot import QUEUES, Snapshot

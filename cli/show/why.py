@@ -27,6 +27,8 @@ def table(found: WhyReport, output: str, now: float) -> Callable[[Console], None
         for each in found.pod_sets:
             if each.short is not None:
                 _short(console, each, each.short)
+        for said in found.quota:
+            line(console, f"quota: {said}")
         for said in found.helps:
             line(console, f"would help: {said}")
         if found.remedy and found.reason not in _GOOD:

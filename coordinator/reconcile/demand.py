@@ -35,7 +35,7 @@ def ask(look: Look) -> Done:
     """Bring what the gang asks for up to date, with what KubeRay and kube-scheduler say."""
     view, refused = look.view, look.source.refused_pods
     queueing, standing = view.queueing, view.survey.standing
-    queueing.asked = _demand(look, refused)
+    queueing.asked = _ended(look) or _demand(look, refused)
     if isinstance(queueing.asked, Settled):
         queueing.refusal = queueing.left_out = None
     if not view.asks_for_minimum:
@@ -56,9 +56,6 @@ def ask_for_nothing(look: Look) -> Done:
 
 def _demand(look: Look, refused: str) -> Demand:
     view, terms = look.view, look.view.understood.terms
-    ended = _ended(look)
-    if ended is not None:
-        return ended
     if view.understood.problem and view.reservation.placement is None:
         return NotReady(Reason.MISCONFIGURED, view.understood.problem)
     if terms is None:

@@ -144,6 +144,7 @@ const QUEUES = [
   ["Quota", (queue) => amounts(queue, (each) => amount(each.resource, each.quota)), "number"],
   ["Borrowed", (queue) => amounts(queue, (each) => amount(each.resource, each.borrowed)), "number"],
   ["May take", (queue) => amounts(queue, (each) => amount(each.resource, each.mayTake)), "number"],
+  ["Who has it", (queue) => queue.quotaHeld.join("; ")],
 ];
 
 const POOLS = [

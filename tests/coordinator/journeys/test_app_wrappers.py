@@ -494,9 +494,7 @@ def test_one_that_is_over_is_not_misconfigured() -> None:
     succeed(world.api, "a")
     become(world.api, wrapper_of(world.api, "a"), "Succeeded")
     labels = {"muster.dev/queue": "none-such"}
-    world.api.change(
-        wrapper_of(world.api, "a"), lambda obj: obj["metadata"].update(labels=labels)
-    )
+    world.api.change(wrapper_of(world.api, "a"), lambda obj: obj["metadata"].update(labels=labels))
     world.settle(seconds=10)
     assert gang_status(world)["reason"] == "AppWrapperEnded"
 
