@@ -139,6 +139,11 @@ def reason_of(name: str, registry: QueueRegistry) -> QueueReason:
     return QueueReason.PARENT_NOT_ACTIVE
 
 
+def active_reason(found: GangQueue) -> str:
+    """Return why the queue is active, or is not, by its own status; empty where that is unsaid."""
+    return next((each.reason for each in found.status.conditions if each.type == ACTIVE), "")
+
+
 def above(name: str, registry: QueueRegistry) -> list[str]:
     """Return the queues above one, nearest first; in a circle of parents also the queue itself."""
     way: list[str] = []
