@@ -71,10 +71,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "delete the pod, and leave the gate out of what makes it: Muster writes it itself",
     ),
     Reason.UNKNOWN_KEY: Explanation(
-        "the RayCluster has a key under `muster.dev/` that Muster does not read; "
-        "the gang goes on without it",
+        "the RayCluster has a key under `muster.dev/` that Muster does not read, or its pods have "
+        "an annotation by which another scheduler shares GPUs; the gang goes on without it",
         "correct the key: the message has the nearest one; keys marked (annotation) "
-        "in the table are not read as labels",
+        "in the table are not read as labels. In place of a share request whole devices",
     ),
     Reason.SUSPENDED: Explanation(
         "the RayCluster is suspended, not by Muster, and asks for no pods; so is an "
