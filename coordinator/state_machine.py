@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator.gang.left_nominations import Left, are_left
 from coordinator.gang.nominations import Guard
+from coordinator.gang.source import opt_in_of
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
@@ -224,6 +225,9 @@ class CoordinatorState(Known):
         return actions
 
     def _told_of(self, key: GangKey, now: float) -> Iterator[Action]:
+        source = self.cache.sources.get(key)
+        if source is not None:
+            self.unknown_keys.seen(key, source, opt_in_of(source, self.cache))
         yield from self.unknown_keys.news(key, now)
         yield from self.stray_gates.news(key, now)
 
@@ -269,7 +273,7 @@ class CoordinatorState(Known):
     def _count(self, key: GangKey, now: float) -> None:
         """Bring up to date what metrics tell of the gang."""
         view, facts = self.views.get(key), None
-        if view is not None:
+        if view is not None and not view.is_finished:
             held = self.quota.of(key).get(view.cluster_uid)
             queue = self._queue_of(key, view.cluster_uid, view)
             facts = facts_of(view, queue, held, self.gpu_pools.resources)

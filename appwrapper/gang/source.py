@@ -95,7 +95,7 @@ class WrapperSource(InForm[StandIn]):
         """Why none of its objects has a pod, or none is to come."""
         if self.stage is Stage.OVER:
             said = f"the AppWrapper is {self.form.phase}: it asks for no pods"
-            return Hindrance(Reason.SUSPENDED, said)
+            return Hindrance(Reason.WRAPPER_ENDED, said)
         if self.form.spec.worker_group_specs:
             said = "all pods have succeeded, or are of a kind that Muster does not gate"
             return Hindrance(Reason.SUSPENDED, said)

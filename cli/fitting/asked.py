@@ -19,6 +19,7 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayJob, RayJobStatus
 from kube.ray.gang_terms import queue_named
+from kube.ray.gpu_sharing import sharing_in_words
 from kube.ray.ray_cluster import Answer, essential, opt_in, resumed
 from kube.ray.ray_owner import essential_job
 
@@ -157,7 +158,8 @@ def _read(source: Source, namespace: str, number: int) -> Asked:
     owners = (_controlled_by(job),) if job is not None else ()
     found = essential(replace(cluster, metadata=replace(placed, owner_references=owners)))
     version = str(source.body["apiVersion"])
-    notes = tuple(_notes(source))
+    sharing = sharing_in_words(found.spec.gpu_sharing)
+    notes = tuple(each for each in (*_notes(source), sharing) if each)
     asked = Asked(version, source.kind, placed.namespace, placed.name, found, notes, job=job)
     owner = (placed.name.removesuffix(DRAWN) or source.kind.lower()).rstrip("-")
     return _to_be_created(asked, source, pods_of(spec, owner, placed.namespace))

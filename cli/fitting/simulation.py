@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from cli.fitting.asked import Asked, as_created, as_gang, beside, job_as_created
 from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
 from cli.fitting.queue_alone import by_queue_alone, may_fit
+from cli.fitting.unseen_parents import UnseenQueue
 from cli.report.fit import (
     Fits,
     Most,
@@ -22,6 +23,8 @@ from cli.report.fit import (
     over_resource_quota,
     unforeseeable,
 )
+from cli.report.quota_holders import QuotaHolders
+from cli.report.snapshot import Snapshot
 from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import Foresight, foresight_of, quota_refusal
 from coordinator.gang.source import source_of
@@ -139,6 +142,14 @@ class Simulation:
         if self._roomless:
             return may_fit(asked, self._state.queues)
         return would_admit(self._state, asked, self._moment)
+
+    def who_has_quota(self, verdict: Verdict) -> tuple[str, ...]:
+        """Say who has the quota that a gang lacks; nothing where parents could not be read."""
+        queues = tuple(self._state.queues.objects.values())
+        if any(isinstance(each, UnseenQueue) for each in queues):
+            return ()
+        found = Snapshot(gangs=tuple(self._state.cache.gangs.values()), queues=queues)
+        return QuotaHolders(found).of(verdict.queue, verdict.message)
 
     # ---- one gang
 

@@ -93,7 +93,7 @@ def _answer(simulation: Simulation, asked: Asked, verdict: Verdict) -> FitOfObje
         verdict.position,
         verdict.placement,
         simulation.most(asked) if verdict.count_matters else (),
-        asked.notes,
+        (*asked.notes, *simulation.who_has_quota(verdict)),
     )
 
 

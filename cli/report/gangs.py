@@ -18,6 +18,8 @@ WAITING = ("Gathering", "Queued", "Preempting", "")
 
 FAILED = "Failed"
 
+FINISHED = "Finished"
+
 _LAST = 2**31
 
 
@@ -77,6 +79,11 @@ def has_failed(gang: Gang) -> bool:
     return gang.status.phase == FAILED
 
 
+def is_finished(gang: Gang) -> bool:
+    """Say whether what a gang was for has ended: it counts nowhere."""
+    return gang.status.phase == FINISHED
+
+
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:
     """Sort waiting gangs by position, then as their queue sorts those of one position."""
     return sorted(gangs, key=_order)
@@ -89,12 +96,15 @@ def _order(gang: Gang) -> tuple[int, int, float, str, str]:
 
 
 def holds(gang: Gang) -> dict[str, str]:
+    """Return what the placement of a gang takes in all, by resource, as quantities."""
+    sums = sorted(held(gang).items())
+    return {each: quantity(each, amount) for each, amount in sums if each != PODS}
+
+
+def held(gang: Gang) -> Counter[str]:
     """Return what the placement of a gang takes in all, by resource."""
-    placement = placement_of(gang)
-    if placement is None:
-        return {}
-    sums: Counter[str] = Counter()
-    for each in placement.assignments:
+    placement, sums = placement_of(gang), Counter[str]()
+    for each in placement.assignments if placement is not None else ():
         pods = sum(count for _, count in each.nodes)
         sums.update({resource: amount * pods for resource, amount in each.requests})
-    return {each: quantity(each, amount) for each, amount in sorted(sums.items()) if each != PODS}
+    return sums

@@ -36,6 +36,7 @@ class PageReport(msgspec.Struct, frozen=True, rename="camel"):
     fault: str
     query: str
     gangs: int
+    finished: int
     phases: Mapping[str, int]
     reasons: Mapping[str, int]
     waiting: Rows
@@ -60,6 +61,7 @@ def page_report(
         fault=fault,
         query=query,
         gangs=found.gangs,
+        finished=found.finished,
         phases=found.phases,
         reasons=found.reasons,
         waiting=_rows(found.waiting, text, _gang_words),

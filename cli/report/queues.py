@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
-import numpy as np
 
 from cli.endings import Absent
 from cli.report.gangs import GangReport, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.nodes import told
+from cli.report.queue_usage import usage_of
+from cli.report.quota_holders import QuotaHolders
 from cli.report.snapshot import QUEUES, Snapshot
-from kube.codec.fields import InvalidObject, quantity, read_amounts
-from kube.codec.queue import read_queue
+from kube.codec.fields import quantity
 from kube.objects.base import Quantities
 from kube.objects.queue import GangQueue
-from scheduling.model.queue import DEFAULT_QUEUE, Queue
-from scheduling.queueing.faults import faults
-from scheduling.queueing.quota_tree import MOST, QuotaTree
+from scheduling.model.queue import DEFAULT_QUEUE
+from scheduling.model.verdict import Reason
+from scheduling.queueing.quota_tree import MOST
 
 
 class ResourceReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -38,7 +38,10 @@ class ResourceReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One queue; `parent` is empty for a root."""
+    """One queue; `parent` is empty for a root.
+
+    `quota_held` says who has the quota that the first of its gangs that wait for quota lacks.
+    """
 
     name: str
     parent: str
@@ -48,6 +51,7 @@ class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
     pending: int
     admitted: int
     resources: tuple[ResourceReport, ...] = ()
+    quota_held: tuple[str, ...] = ()
 
 
 class QueuesReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -72,7 +76,13 @@ class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
 def queues_report(found: Snapshot) -> QueuesReport:
     """Report on all queues, the built-in one too where gangs are in it."""
     may_take = _may_take(found.queues)
-    reports = [_report(each, may_take) for each in found.queues]
+    held = _quota_held(found)
+    reports = [
+        msgspec.structs.replace(
+            _report(each, may_take), quota_held=held.get(each.metadata.name, ())
+        )
+        for each in found.queues
+    ]
     reports += _built_in(found)
     known = not found.lacks(QUEUES)
     return QueuesReport(tuple(_as_tree(reports)), known, unread=told(found.unread))
@@ -121,6 +131,14 @@ def _report(queue: GangQueue, may_take: Mapping[tuple[str, str], str]) -> QueueR
     )
 
 
+def _quota_held(found: Snapshot) -> dict[str, tuple[str, ...]]:
+    """Say by queue who has the quota that its first gang which waits for quota lacks."""
+    short = [each for each in found.gangs if each.status.reason == Reason.QUOTA_EXCEEDED]
+    holders = QuotaHolders(found)
+    first = {queue_of(each): each.status.message for each in reversed(in_order(short))}
+    return {queue: holders.of(queue, message) for queue, message in first.items()}
+
+
 def _resources(
     queue: GangQueue, may_take: Mapping[tuple[str, str], str]
 ) -> Iterator[ResourceReport]:
@@ -155,12 +173,10 @@ def _text(amounts: Quantities, name: str) -> str | None:
 
 def _may_take(queues: Iterable[GangQueue]) -> dict[tuple[str, str], str]:
     """Return what each queue may take now, from the usage that the coordinator wrote."""
-    readable = dict(_readable(queues))
-    broken = faults({name: rules for name, (rules, _) in readable.items()})
-    tree = QuotaTree(rules for name, (rules, _) in readable.items() if name not in broken)
-    if not tree.queues:
+    usage = usage_of(queues)
+    if usage is None:
         return {}
-    used = np.stack([tree.requests(readable[name][1]) for name in tree.names])
+    tree, used = usage
     available = tree.available(used)
     return {
         (queue, resource): quantity(resource, max(int(available[at, column]), 0))
@@ -168,16 +184,6 @@ def _may_take(queues: Iterable[GangQueue]) -> dict[tuple[str, str], str]:
         for resource, column in tree.column.items()
         if tree.limited[at, column] and available[at, column] < MOST
     }
-
-
-def _readable(queues: Iterable[GangQueue]) -> Iterator[tuple[str, tuple[Queue, dict[str, int]]]]:
-    """Yield the rules and the usage of the queues that can be read."""
-    for each in queues:
-        try:
-            usage = read_amounts(each.status.usage, "status.usage")
-            yield each.metadata.name, (read_queue(each), usage)
-        except (InvalidObject, ValueError):
-            continue
 
 
 def _rules(queue: GangQueue) -> dict[str, str]:

@@ -57,9 +57,13 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
     ),
     Reason.JOB_ENDED: Explanation(
         "the RayJob ended before its gang started, of a deadline for one, and KubeRay left its "
-        "RayCluster: nothing would run on it, so it is not started",
+        "RayCluster: nothing would run on it, so its gang is `Finished` and is not started",
         "delete the RayJob; with `shutdownAfterJobFinishes: true` KubeRay deletes the "
         "RayCluster itself",
+    ),
+    Reason.WRAPPER_ENDED: Explanation(
+        "the AppWrapper has succeeded or failed: its gang is `Finished` and counts nowhere",
+        "nothing: the Gang goes with the AppWrapper",
     ),
     Reason.NO_GANG: Explanation(
         "as an Event on a pod: it has the gate `muster.dev/gang`, and no RayCluster made it and "
@@ -67,14 +71,14 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "delete the pod, and leave the gate out of what makes it: Muster writes it itself",
     ),
     Reason.UNKNOWN_KEY: Explanation(
-        "the RayCluster has a key under `muster.dev/` that Muster does not read; "
-        "the gang goes on without it",
+        "the RayCluster has a key under `muster.dev/` that Muster does not read, or its pods have "
+        "an annotation by which another scheduler shares GPUs; the gang goes on without it",
         "correct the key: the message has the nearest one; keys marked (annotation) "
-        "in the table are not read as labels",
+        "in the table are not read as labels. In place of a share request whole devices",
     ),
     Reason.SUSPENDED: Explanation(
         "the RayCluster is suspended, not by Muster, and asks for no pods; so is an "
-        "AppWrapper with `spec.suspend: true`, and one that is over",
+        "AppWrapper with `spec.suspend: true`",
         "resume it (`spec.suspend: false`) when it is to run",
     ),
     Reason.HELD: Explanation(

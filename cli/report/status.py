@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from cli.report.gangs import GangReport, gang_report, has_failed, in_order, queue_of, waits
+from cli.report.gangs import (
+    GangReport,
+    gang_report,
+    has_failed,
+    in_order,
+    is_finished,
+    queue_of,
+    waits,
+)
 from cli.report.nodes import NodesReport, nodes_report, told
 from cli.report.queues import QueueReport, queues_report
 from cli.report.snapshot import QUEUES, Snapshot
@@ -17,7 +25,8 @@ from kube.objects.gang import Gang
 class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
     """`reasons` counts the gangs that wait; `waiting` has them queue by queue, in their order.
 
-    Each gang is in one of `waiting`, `placed` and `failed`. `queues_known` is false where
+    Each gang is in one of `waiting`, `placed` and `failed`; `finished` counts those that are over,
+    which are in none of them. `queues_known` is false where
     GangQueues could not be listed: `queues` has then what gangs say of them.
     """
 
@@ -30,6 +39,7 @@ class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
     failed: tuple[GangReport, ...]
     queues: tuple[QueueReport, ...]
     nodes: NodesReport
+    finished: int = 0
     queues_known: bool = True
     unread: tuple[str, ...] = ()
 
@@ -37,7 +47,8 @@ class StatusReport(msgspec.Struct, frozen=True, rename="camel"):
 def status_report(found: Snapshot, namespace: str = "", queue: str = "") -> StatusReport:
     """Report on the cluster; namespace and queue narrow the gangs that are counted and listed."""
     inside = [each for each in found.gangs if namespace in ("", each.metadata.namespace)]
-    mine = [each for each in inside if queue in ("", queue_of(each))]
+    known = [each for each in inside if queue in ("", queue_of(each))]
+    mine = [each for each in known if not is_finished(each)]
     phases = Counter(each.status.phase or "Gathering" for each in mine)
     waiting = in_order(each for each in mine if waits(each))
     failed = [each for each in mine if has_failed(each)]
@@ -52,6 +63,7 @@ def status_report(found: Snapshot, namespace: str = "", queue: str = "") -> Stat
         failed=_newest_first(failed),
         queues=queues_report(found).queues,
         nodes=msgspec.structs.replace(nodes_report(found), unread=()),
+        finished=len(known) - len(mine),
         queues_known=not found.lacks(QUEUES),
         unread=told(found.unread),
     )

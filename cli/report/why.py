@@ -11,6 +11,7 @@ from cli.report.gangs import in_order, queue_of, waits
 from cli.report.nodes import told
 from cli.report.objects import Event
 from cli.report.order import natural
+from cli.report.quota_holders import QuotaHolders
 from cli.report.reasons import EXPLANATIONS
 from cli.report.room import key_of
 from cli.report.short_room import Shortage, judged
@@ -87,7 +88,10 @@ class HistoryReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One gang. `of` is how many wait in its queue, `ahead` names the nearest ones before it."""
+    """One gang. `of` is how many wait in its queue, `ahead` names the nearest ones before it.
+
+    `quota` says who has the quota that it lacks, and whether reclaim would help.
+    """
 
     namespace: str
     name: str
@@ -105,6 +109,7 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     means: str
     remedy: str
     helps: tuple[str, ...]
+    quota: tuple[str, ...]
     pod_sets: tuple[PodSetReport, ...]
     nodes: Mapping[str, int]
     conditions: tuple[str, ...]
@@ -147,6 +152,7 @@ def why_report(found: Snapshot, case: Case) -> WhyReport:
         remedy=explained.remedy if explained else "",
         # Of what fits nowhere no end of others helps.
         helps=() if status.reason == Reason.NEVER_FITS else tuple(_helps(gang, shortages)),
+        quota=QuotaHolders(found).of(queue, status.message) if waits(gang) else (),
         pod_sets=tuple(_pod_set(each, shortages.get(each.name)) for each in status.pod_sets),
         nodes=_nodes(gang),
         conditions=tuple(f"{each.type}={each.status} {each.reason}" for each in status.conditions),

@@ -46,6 +46,8 @@ def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], 
         parts.queues(console, [queue], limits, _sizes([queue]))
         if found.rules:
             line(console, ", ".join(f"{name} {value}" for name, value in found.rules.items()))
+        for said in queue.quota_held:
+            line(console, f"quota: {said}")
         console.print()
         title(console, f"{len(found.waiting)} waiting")
         if found.waiting:

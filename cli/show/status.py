@@ -48,7 +48,8 @@ def _table(
     def printed(console: Console) -> None:
         where = f" in namespace {found.namespace}" if found.namespace else ""
         said = _counts(found.phases)
-        title(console, f"{counted(found.gangs, 'gang')}{where}" + (f": {said}" if said else ""))
+        over = f"; {found.finished} finished" if found.finished else ""
+        title(console, f"{counted(found.gangs, 'gang')}{where}{f': {said}' if said else ''}{over}")
         if found.waiting:
             line(console, f"waiting: {_counts(found.reasons)}")
             parts.gangs(console, found.waiting, output, now, limits)

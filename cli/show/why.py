@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
+from cli.report.gangs import FINISHED
 from cli.report.why import HistoryReport, HolderReport, PodSetReport, ShortReport, WhyReport
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import age, amount, clock, phase
@@ -26,6 +27,8 @@ def table(found: WhyReport, output: str, now: float) -> Callable[[Console], None
         for each in found.pod_sets:
             if each.short is not None:
                 _short(console, each, each.short)
+        for said in found.quota:
+            line(console, f"quota: {said}")
         for said in found.helps:
             line(console, f"would help: {said}")
         if found.remedy and found.reason not in _GOOD:
@@ -52,6 +55,8 @@ def _head(console: Console, found: WhyReport, now: float) -> None:
 
 def _place(found: WhyReport) -> str:
     """Write the place in the queue; nothing for a gang that has its room."""
+    if found.phase == FINISHED:
+        return ""
     if not found.waits:
         return f", {found.ready} pods ready"
     place = f", position {found.position} of {found.of} waiting" if found.position else ""

@@ -19,6 +19,7 @@ _STYLES = {
     "Gathering": "yellow",
     "Preempting": "magenta",
     "Failed": "red",
+    "Finished": "dim",
 }
 _UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 

@@ -34,6 +34,11 @@ class NotReady:
     reason: Reason
     message: str
 
+    @property
+    def is_final(self) -> bool:
+        """Whether what the gang was for has ended, so that it never starts."""
+        return self.reason in (Reason.JOB_ENDED, Reason.WRAPPER_ENDED)
+
 
 Demand = Settled | NotReady | PendingGang
 

@@ -453,7 +453,12 @@ class GangView:
     def waits_for_room(self) -> bool:
         """Whether the gang neither has a placement nor runs without one, nor is at its end."""
         runs = self.survey.ran or self.understood.terminating
-        return self.reservation.placement is None and not runs
+        return self.reservation.placement is None and not runs and not self.is_finished
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether what the gang was for has ended: it counts nowhere."""
+        return isinstance(self.queueing.asked, NotReady) and self.queueing.asked.is_final
 
     @property
     def asks_for_minimum(self) -> bool:

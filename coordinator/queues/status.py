@@ -76,14 +76,16 @@ def status_of(
     name, tree = found.metadata.name, usage.tree
     used, borrowed = _amounts(name, registry, census, usage)
     reserved = {each: census.reserved[name][each] for each in used}
-    quota = usage.of(name, tree.subtree) if name in tree.index else {}
+    is_known = name in tree.index
+    quota = usage.of(name, tree.subtree) if is_known else {}
+    kept = usage.of(name, tree.kept_below()) if is_known else {}
     status = {
         "pending": census.pending[name],
         "admitted": census.admitted[name],
         "usage": _quantities(used),
         "reserved": _quantities(reserved),
         "borrowed": _quantities(borrowed),
-        "summary": summary(used, quota),
+        "summary": summary(used, quota, kept),
         "holes": holes,
         "conditions": [
             _dated(each, found, stamp)
@@ -102,10 +104,16 @@ def recorded(found: GangQueue) -> Status:
     return _pruned(msgspec.to_builtins(found.status))
 
 
-def summary(used: Mapping[str, int], quota: Mapping[str, int]) -> str:
-    """Say how much of its quota a queue uses, devices first: "nvidia.com/gpu 12/16, cpu 4/8"."""
+def summary(used: Mapping[str, int], quota: Mapping[str, int], kept: Mapping[str, int]) -> str:
+    """Say how much of its quota a queue uses, devices first: "nvidia.com/gpu 12/16, cpu 4/8".
+
+    `kept` is what queues below it do not lend it, which counts neither in its use nor in its quota.
+    """
     named = sorted(used, key=lambda each: (not is_device(each), each))
-    said = [_share(each, used[each], quota.get(each)) for each in named[:SHOWN]]
+    said = [
+        _share(each, used[each], quota.get(each)) + _beside(each, kept.get(each, 0))
+        for each in named[:SHOWN]
+    ]
     more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
     return ", ".join(said + more)
 
@@ -129,6 +137,11 @@ def reason_of(name: str, registry: QueueRegistry) -> QueueReason:
     if name in above(name, registry):
         return QueueReason.PARENT_CYCLE
     return QueueReason.PARENT_NOT_ACTIVE
+
+
+def active_reason(found: GangQueue) -> str:
+    """Return why the queue is active, or is not, by its own status; empty where that is unsaid."""
+    return next((each.reason for each in found.status.conditions if each.type == ACTIVE), "")
 
 
 def above(name: str, registry: QueueRegistry) -> list[str]:
@@ -161,6 +174,10 @@ def _quantities(amounts: Mapping[str, int]) -> dict[str, str]:
 def _share(resource: str, used: int, quota: int | None) -> str:
     said = f"{resource} {written(resource, used, up=1)}"
     return said if quota is None else f"{said}/{_limit(resource, quota)}"
+
+
+def _beside(resource: str, kept: int) -> str:
+    return f" (and {written(resource, kept, up=0)} kept below)" if kept else ""
 
 
 def _limit(resource: str, quota: int) -> str:

@@ -21,6 +21,7 @@ from coordinator.reconcile import late_starts
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status import HEAD_NOT_REMADE
 from coordinator.reconcile.submitter import with_its_submitter
+from kube.gang.source import Stage
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import HEAD, GangTerms
 from scheduling.model.gang import PendingGang, Topology
@@ -34,7 +35,7 @@ def ask(look: Look) -> Done:
     """Bring what the gang asks for up to date, with what KubeRay and kube-scheduler say."""
     view, refused = look.view, look.source.refused_pods
     queueing, standing = view.queueing, view.survey.standing
-    queueing.asked = _demand(look, refused)
+    queueing.asked = _ended(look) or _demand(look, refused)
     if isinstance(queueing.asked, Settled):
         queueing.refusal = queueing.left_out = None
     if not view.asks_for_minimum:
@@ -75,16 +76,18 @@ def _paused(look: Look) -> NotReady | None:
     """Say that the gang may not be placed now, whatever room there is."""
     if look.view.understood.head_lost:
         return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)
-    return _after_its_job(look) or late_starts.pause(look)
+    return late_starts.pause(look)
 
 
-def _after_its_job(look: Look) -> NotReady | None:
-    """Start no gang for a RayJob that is over; one that has room keeps it, as KubeRay has it."""
-    view, owner = look.view, look.scene.cache.owners.maker_of(look.source)
-    settled = any(each.settled for each in view.survey.standing)
-    if settled or view.reservation.placement is not None or not isinstance(owner, RayJob):
+def _ended(look: Look) -> NotReady | None:
+    """Start no gang for what is over; one that has room keeps it, as KubeRay has it."""
+    settled = any(pod.alive and pod.settled_on for pod in look.pods)
+    if settled or look.view.reservation.placement is not None:
         return None
-    said = end_in_words(owner)
+    if look.source.stage is Stage.OVER:
+        return NotReady(*look.source.no_pods)
+    owner = look.scene.cache.owners.maker_of(look.source)
+    said = end_in_words(owner) if isinstance(owner, RayJob) else ""
     return NotReady(Reason.JOB_ENDED, said) if said else None
 
 

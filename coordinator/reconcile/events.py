@@ -18,6 +18,7 @@ UNTOLD = (
     Reason.PENDING,
     Reason.RUNNING,
     Reason.SUSPENDED,
+    Reason.WRAPPER_ENDED,
     Reason.EXCESS_PODS,
     Reason.NOT_REQUIRED,
     Reason.TERMINATING,

@@ -228,7 +228,7 @@ def ask_ahead(look: Look) -> Done:
     """Ask for room for the pods that are to come, unless something is known to stop them."""
     done, view = ask(look), look.view
     hindrance = _hindrance(look) if view.understood.terms is not None else None
-    if hindrance is not None and view.reservation.placement is None:
+    if hindrance is not None and view.reservation.placement is None and not view.is_finished:
         view.queueing.asked, view.queueing.refusal = hindrance, None
     return done
 

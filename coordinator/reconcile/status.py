@@ -23,6 +23,7 @@ from coordinator.record.status import pruned
 from coordinator.record.urgency import (
     ADMITTED,
     FAILED,
+    FINISHED,
     GATHERING,
     PREEMPTING,
     QUEUED,
@@ -142,6 +143,8 @@ def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
 
 
 def _phase_of_unready(view: GangView, not_ready: NotReady) -> str:
+    if not_ready.is_final:
+        return FINISHED
     if not_ready.reason is Reason.RETRIES_EXHAUSTED:
         return FAILED
     gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)

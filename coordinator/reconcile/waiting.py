@@ -82,8 +82,9 @@ def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
     """Speak of pods beyond those that the gang goes on with: its terms may have broken since."""
     if view.understood.problem:
         return Reason.MISCONFIGURED, view.understood.problem
-    if isinstance(view.queueing.asked, NotReady) and view.queueing.asked.reason is Reason.SUSPENDED:
-        return view.queueing.asked.reason, view.queueing.asked.message
+    asked = view.queueing.asked
+    if isinstance(asked, NotReady) and (asked.is_final or asked.reason is Reason.SUSPENDED):
+        return asked.reason, asked.message
     pods = "1 pod" if count == 1 else f"{count or 'no'} pods"
     kind = gang_holder(view.key).kind
     if kind == "RayCluster":

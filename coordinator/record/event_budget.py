@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from coordinator.messages.actions import Action, EmitEvent, Regarding
+from scheduling.model.verdict import Reason
 
 BURST = 3
 """Events of one gang that may be written at once."""
@@ -21,6 +22,9 @@ REFILL = 30.0
 
 SPACING = 30.0
 """Seconds for which a reason keeps its message, at least, although the numbers in it move."""
+
+EDITED = (Reason.MISCONFIGURED,)
+"""Reasons whose message changes because a user wrote something, so that it is told at once."""
 
 RENEWAL = 1500.0
 """Seconds after which an Event whose reason holds is written again, at most.
@@ -106,6 +110,8 @@ class Telling:
         if told is None or event.reason != self.heard:
             return 0.0
         same = told.event == event and self._shown in (None, self.others)
+        if told.event != event and event.reason in EDITED:
+            return 0.0
         return told.at + (max(self._renewal, spacing) if same else spacing)
 
     def _tell(self, event: EmitEvent, now: float) -> list[Action]:

@@ -1,4 +1,4 @@
-"""Tells the owner of a RayCluster of keys under muster.dev/ without a meaning.
+"""Tells the owner of a RayCluster of keys without a meaning: ours, and those that share GPUs.
 
 Gangs and others alike: where the very key that makes a gang is misspelt there is none, and no Gang
 that could say so. What was told is forgotten with the term: the next leader tells it once more.
@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from coordinator.messages.actions import EmitEvent
 from coordinator.record.event_budget import renewal_of
 from kube.gang.source import GangSource
+from kube.ray.gpu_sharing import sharing_in_words
 from kube.ray.known_keys import unknown_keys
+from kube.ray.ray_cluster import Answer, OptIn
 from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
 
@@ -21,13 +23,20 @@ SPACING = 60.0
 class UnknownKeys:
     """What is to be said of which RayCluster, and what its owner was told when."""
 
+    _read: dict[GangKey, tuple[GangSource, OptIn]] = field(default_factory=dict)
     _said: dict[GangKey, EmitEvent] = field(default_factory=dict)
     _told: dict[GangKey, tuple[EmitEvent, float]] = field(default_factory=dict)
 
-    def seen(self, key: GangKey, source: GangSource) -> None:
-        """Take in a RayCluster as it is now."""
+    def seen(self, key: GangKey, source: GangSource, opted_in: OptIn) -> None:
+        """Take in a RayCluster as it is now; one that is no gang may be another scheduler's."""
+        read, under = self._read.get(key, (None, None))
+        if read is source and under == opted_in:
+            return
+        self._read[key] = source, opted_in
         meta = source.metadata
-        message = unknown_keys(meta.labels, meta.annotations)
+        sharing = source.gpu_sharing if opted_in.answer is not Answer.NO else ()
+        said = unknown_keys(meta.labels, meta.annotations), sharing_in_words(sharing)
+        message = "; ".join(each for each in said if each)
         if message:
             reason = Reason.UNKNOWN_KEY
             self._said[key] = EmitEvent(key, meta.uid, warning=True, reason=reason, message=message)
@@ -36,8 +45,8 @@ class UnknownKeys:
 
     def gone(self, key: GangKey) -> None:
         """Forget a RayCluster."""
-        self._said.pop(key, None)
-        self._told.pop(key, None)
+        for each in (self._read, self._said, self._told):
+            each.pop(key, None)
 
     def of(self, key: GangKey) -> str:
         """Return what is to be said of a RayCluster; empty where all its keys are known."""

@@ -17,6 +17,7 @@ ADMITTED = "Admitted"
 RUNNING = "Running"
 PREEMPTING = "Preempting"
 FAILED = "Failed"
+FINISHED = "Finished"
 
 GATHER_DELAY = 5.0  # seconds without a new pod of any gang until it is told that some are missing
 GATHER_LIMIT = 30.0  # seconds until that is told though pods of others come all the time

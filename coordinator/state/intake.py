@@ -97,7 +97,6 @@ def _cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(meta)
     known.cache.put_source(key, source)
-    known.unknown_keys.seen(key, source)
     known.agenda.dirty.add(key)
 
 

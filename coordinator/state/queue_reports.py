@@ -10,7 +10,17 @@ from coordinator.messages.actions import QueueAction, WriteQueueFinalizers, Writ
 from coordinator.messages.clock import Moment
 from coordinator.queues.holes import QueueHoles
 from coordinator.queues.reports import QueueWrite
-from coordinator.queues.status import Status, Usage, above, recorded, status_of, usage_of
+from coordinator.queues.status import (
+    Status,
+    Usage,
+    above,
+    active_reason,
+    reason_of,
+    recorded,
+    status_of,
+    usage_of,
+)
+from coordinator.queues.write_budget import NEVER
 from coordinator.state.known import Known
 from kube.objects.names import QUEUE_FINALIZER
 from kube.objects.queue import GangQueue
@@ -37,7 +47,7 @@ def _mark(known: Known, now: float) -> None:
     counted_above = {each for name in changed for each in above(name, registry)}
     for name in changed | counted_above:
         if name in registry.objects:
-            soon = max(now + SETTLE, reports.budget.again_at(name))
+            soon = max(now + SETTLE, _again_at(known, registry.objects[name]))
             soon = now if _is_urgent(registry.objects[name]) else soon
             reports.due[name] = min(reports.due.get(name, soon), soon)
     changed.clear()
@@ -112,7 +122,7 @@ def _write_status(
     if not _is_news(status, recorded(found), its_turn=meta.name in reports.turns.came):
         reports.turns.came.discard(meta.name)
         return None
-    again = reports.budget.again_at(meta.name)
+    again = _again_at(known, found)
     if again > moment.now:
         reports.due[meta.name] = again
         return None
@@ -120,6 +130,13 @@ def _write_status(
     reports.turns.came.discard(meta.name)
     asked = WriteQueueStatus(meta.name, meta.uid, meta.resource_version, status, found.status)
     return _send(reports.write_of(meta.name), asked)
+
+
+def _again_at(known: Known, found: GangQueue) -> float:
+    """Say when a status may be written: at any time one that contradicts those above the queue."""
+    name = found.metadata.name
+    outdated = active_reason(found) not in ("", reason_of(name, known.queues))
+    return NEVER if outdated else known.reports.budget.again_at(name)
 
 
 def _is_news(status: Status, before: Status, *, its_turn: bool) -> bool:

@@ -22,6 +22,11 @@ class InForm(Generic[F]):
         return self.form.metadata
 
     @property
+    def gpu_sharing(self) -> tuple[str, ...]:
+        """Annotations of its pods by which other schedulers share GPUs."""
+        return self.form.spec.gpu_sharing
+
+    @property
     def is_ours(self) -> bool:
         """Whether it names no controller that Muster leaves it to."""
         return ray_cluster.is_of_kuberay(self.form)

@@ -62,6 +62,10 @@ class GangSource(Protocol):
         """The generation of what its user wrote; 0 where others edit it too."""
 
     @property
+    def gpu_sharing(self) -> tuple[str, ...]:
+        """Annotations of its pods by which other schedulers share GPUs."""
+
+    @property
     def is_ours(self) -> bool:
         """Whether it names no controller that Muster leaves it to."""
 

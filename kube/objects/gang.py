@@ -20,7 +20,7 @@ PRIORITY: dict[str, Any] = {"minimum": -(2**31), "maximum": 2**31 - 1, "format":
 Count = Annotated[int, Allows(**COUNT)]
 
 HELD_PHASES = ("Waiting", "Resumed", "Suspending")
-PHASES = ("Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed")
+PHASES = ("Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed", "Finished")
 
 _MINIMUM_RULE = (
     "!has(self.minimum) || (has(self.count) && self.minimum <= self.count)",

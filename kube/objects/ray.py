@@ -28,8 +28,9 @@ class RayClusterSpec(Part, frozen=True):
     """What of a RayCluster makes its gang.
 
     The head group and the autoscaler's options, which pods are made of, are kept of suspended
-    RayClusters only: elsewhere the pods themselves are read. `groups_left_out` is no field of
-    KubeRay: how many worker groups there were, where they are too many to be kept.
+    RayClusters only: elsewhere the pods themselves are read. Two are no fields of KubeRay:
+    `groups_left_out` is how many worker groups there were, where they are too many to be kept, and
+    `gpu_sharing` names annotations of pods by which other schedulers share GPUs.
     """
 
     worker_group_specs: OrNull[tuple[WorkerGroup, ...]] = ()
@@ -37,6 +38,7 @@ class RayClusterSpec(Part, frozen=True):
     suspend: bool | None = None
     managed_by: str | None = None
     groups_left_out: int = 0
+    gpu_sharing: OrNull[tuple[str, ...]] = ()
     head_group_spec: msgspec.Raw = ABSENT
     autoscaler_options: msgspec.Raw = ABSENT
 

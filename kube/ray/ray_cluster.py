@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster, RayClusterSpec
+from kube.ray.gpu_sharing import sharing_annotations
 from kube.ray.known_keys import keys_of_use
 from kube.ray.pod_templates import with_templates, without_templates
 
@@ -62,6 +63,7 @@ def essential(cluster: C) -> C:
     meta = cluster.metadata
     kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
     spec = _bounded(cluster.spec)
+    spec = replace(spec, gpu_sharing=sharing_annotations(spec))
     spec = with_templates(spec) if spec.suspend else without_templates(spec)
     return replace(cluster, metadata=replace(meta, **kept), spec=spec)
 

@@ -1,5 +1,6 @@
 """Refusals of queues: quota that is used up, and gangs that may not be passed."""
 
+import re
 from math import inf
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from scheduling.diagnosis.wording import amount_up, bounded, written
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.quantity import request_amount
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.queueing.quota_tree import QuotaTree
 
@@ -42,6 +44,19 @@ def _for_now(
         f"more, and the gang needs {_plain(tree, column, demand)}"
         for column in np.flatnonzero(demand > available).tolist()
     ]
+
+
+_LACKED = re.compile(
+    r"quota of \S+ (\S+) and may take \S+ more, and the gang needs ([\d.]+(?:m|[KMG]i)?)(?=;|$)"
+)
+
+
+def lacked(message: str) -> dict[str, int]:
+    """Read what a gang asks for of the resources that such a refusal says to be used up.
+
+    The message alone says it to those who may not read the gang's pods, or where none exists yet.
+    """
+    return {each: request_amount(each, amount) for each, amount in _LACKED.findall(message)}
 
 
 def waits_behind(first: GangKey, queue: str) -> Refusal:

@@ -51,6 +51,7 @@ class Reason(StrEnum):
     EXCESS_PODS = "ExcessPods"
     DEADLINE_NEAR = "DeadlineNear"
     JOB_ENDED = "JobEnded"
+    WRAPPER_ENDED = "AppWrapperEnded"
     NO_GANG = "NoGang"
     UNKNOWN_KEY = "UnknownKey"
     GATHERED = "Gathered"

@@ -191,6 +191,13 @@ class QuotaTree:
             below[level] |= below[self._parent[level]]
         return below
 
+    def kept_below(self) -> Amounts:
+        """Return how much the queues right below each one keep, so that its quota lacks it."""
+        sums = np.zeros_like(self.kept)
+        for level in self._levels[1:]:
+            _add_up(sums, self._parent[level], self.kept[level])
+        return sums
+
     def borrowed(self, used: Amounts) -> Amounts:
         """Return how much each queue uses beyond the quota of its subtree."""
         return np.where(self.limited, np.maximum(0, used - self.subtree), 0)

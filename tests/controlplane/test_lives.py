@@ -144,7 +144,7 @@ def test_a_rayjob_that_its_deadline_ends_while_it_waits_was_warned_and_takes_no_
         plot.wait_event(job.name, "DeadlineNear", "activeDeadlineSeconds of 16 s", kind="RayJob")
         job.wait_state("Failed")
     plot.wait_no_gang(clusters[0])
-    plot.wait_phase(clusters[1], "Queued", "JobEnded", f"RayJob {left.name} has ended (Failed)")
+    plot.wait_phase(clusters[1], "Finished", "JobEnded", f"RayJob {left.name} has ended (Failed)")
     plot.add_equal_nodes(1, cpus=2)
     plot.create(gang("next", group(replicas=2), labels={names.QUEUE: plot.queue("team")}))
     plot.wait_running("next", 3)

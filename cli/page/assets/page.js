@@ -144,6 +144,7 @@ const QUEUES = [
   ["Quota", (queue) => amounts(queue, (each) => amount(each.resource, each.quota)), "number"],
   ["Borrowed", (queue) => amounts(queue, (each) => amount(each.resource, each.borrowed)), "number"],
   ["May take", (queue) => amounts(queue, (each) => amount(each.resource, each.mayTake)), "number"],
+  ["Who has it", (queue) => queue.quotaHeld.join("; ")],
 ];
 
 const POOLS = [
@@ -171,7 +172,8 @@ const NODES = [
 ];
 
 function draw(found) {
-  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} ${found.gangs === 1 ? "gang" : "gangs"}`;
+  const over = found.finished ? `, ${found.finished} finished` : "";
+  $("state").textContent = found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} ${found.gangs === 1 ? "gang" : "gangs"}${over}`;
   $("state").classList.toggle("bad", Boolean(found.fault));
   counts("phases", found.phases);
   counts("reasons", found.reasons);

@@ -277,6 +277,15 @@ def test_what_no_node_could_hold_is_told_before_what_the_quota_lacks() -> None:
     assert (found["fits"], found["reason"]) == ("No", "NeverFits")
 
 
+def test_who_has_the_quota_is_said() -> None:
+    world = World(node("a", cpu=32), queue("q", quota={"cpu": 9}))
+    world.create(gang_of("first", 4))
+    world.settle(seconds=60)
+    assert answer(world, gang_of("train", 4))["notes"] == [
+        "largest holders of cpu: team/first (queue q) 5"
+    ]
+
+
 # ---- rights
 
 

@@ -26,6 +26,15 @@ def test_gangs_are_counted_by_phase_and_those_that_wait_by_reason() -> None:
     ]
 
 
+def test_gangs_that_are_over_are_counted_apart() -> None:
+    over = gang("g", "Finished", reason="AppWrapperEnded")
+    report = status_report(Snapshot(gangs=(*GANGS, over)))
+    assert (report.gangs, report.finished) == (6, 1)
+    assert "Finished" not in report.phases
+    listed = [*report.waiting, *report.placed, *report.failed]
+    assert "g" not in [each.name for each in listed]
+
+
 def test_a_queue_narrows_the_gangs() -> None:
     found = Snapshot(gangs=(gang("a", queue="x"), gang("b", queue="y"), gang("c", queue="x")))
     report = status_report(found, queue="x")

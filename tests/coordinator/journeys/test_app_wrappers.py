@@ -466,9 +466,37 @@ def test_one_that_is_over_asks_for_nothing(end: str) -> None:
     become(world.api, wrapper_of(world.api, "a"), end)
     world.settle(seconds=10)
     status = gang_status(world)
-    assert (status["reason"], "placement" in status) == ("Suspended", False)
+    assert (status["phase"], status["reason"]) == ("Finished", "AppWrapperEnded")
+    assert "placement" not in status
     assert f"the AppWrapper is {end}" in status["message"]
     assert held_phase(world) == ""
+
+
+def test_one_that_is_over_counts_nowhere_and_a_new_leader_mends_what_an_older_release_wrote() -> (
+    None
+):
+    world = running(app_wrapper("a", job("work", 4)))
+    succeed(world.api, "a")
+    become(world.api, wrapper_of(world.api, "a"), "Succeeded")
+    world.settle(seconds=10)
+    old = {"phase": "Gathering", "reason": "Suspended"}
+    world.api.change(world.gang("appwrapper.a"), lambda obj: obj["status"].update(old))
+    world.leader.restart()
+    world.elect(0)
+    world.settle(seconds=10)
+    assert gang_status(world)["phase"] == "Finished"
+    counts = world.leader.state.term.counts
+    assert (dict(counts.gangs), dict(counts.without_room)) == ({}, {})
+
+
+def test_one_that_is_over_is_not_misconfigured() -> None:
+    world = running(app_wrapper("a", job("work", 4)))
+    succeed(world.api, "a")
+    become(world.api, wrapper_of(world.api, "a"), "Succeeded")
+    labels = {"muster.dev/queue": "none-such"}
+    world.api.change(wrapper_of(world.api, "a"), lambda obj: obj["metadata"].update(labels=labels))
+    world.settle(seconds=10)
+    assert gang_status(world)["reason"] == "AppWrapperEnded"
 
 
 # ---- priority

@@ -245,7 +245,7 @@ def test_what_an_inactive_queue_has_borrowed_is_not_given_out_again() -> None:
     world.settle(seconds=10)
     assert active(world, "red")[:2] == ("False", "InvalidSpec")
     assert phases(world, "a", "b", "c") == ["Running", "Queued", "Running"]
-    assert status_of(world, "all")["summary"] == "cpu 4/4", "the rest is what red keeps and uses"
+    assert status_of(world, "all")["summary"] == "cpu 4/4 (and 4 kept below)"
 
     world.delete("rayclusters", "a")
     world.delete("rayclusters", "c")
@@ -500,13 +500,18 @@ def test_surplus_of_a_gang_that_runs_does_not_count_as_waiting() -> None:
     assert (status_of(world, "team")["pending"], status_of(world, "team")["admitted"]) == (0, 1)
 
 
-def test_queues_below_are_active_when_the_parent_comes() -> None:
-    world = World(node("n1"), queue("team", cpu=4, parent="all"))
-    world.settle(seconds=20)
-    assert active(world, "team")[:2] == ("False", "MissingParent")
+def test_a_queue_and_the_one_above_it_never_contradict_each_other() -> None:
+    """Although the one below was written a moment ago."""
+    world = World(queue("a", parent="all"))
+    world.settle(seconds=1.5)
+    assert active(world, "a")[:2] == ("False", "MissingParent")
     world.create(queue("all"))
-    world.settle(seconds=20)
-    assert active(world, "team")[:2] == ("True", "Active")
+    world.settle(seconds=1.5)
+    assert active(world, "all")[:2] == ("True", "Active")
+    assert active(world, "a")[:2] == ("True", "Active")
+    world.api.remove(Key("gangqueues", "", "all"))
+    world.settle(seconds=1.5)
+    assert active(world, "a")[:2] == ("False", "MissingParent")
 
 
 def test_room_of_pods_that_are_not_bound_is_reserved() -> None:

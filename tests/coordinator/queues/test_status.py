@@ -88,6 +88,19 @@ def test_what_exceeds_the_quota_of_the_subtree_is_borrowed() -> None:
     assert (above["pending"], above["admitted"]) == (0, 0)
 
 
+def test_a_parent_says_what_the_queues_below_it_keep() -> None:
+    """112 of 112 are used, and the queues below use 16, 64 and 48."""
+    quotas = {"a": 16, "b": 64, "c": 48}
+    below = [queue(name, "all", quota={GPU: most}) for name, most in quotas.items()]
+    below[0] = queue("a", "all", quota={GPU: 16}, lendingLimit={GPU: 0})
+    census = Census()
+    for name, most in quotas.items():
+        census.note(GangKey("team", name), Counted(held=(Held(name, {GPU: most}, {}),)))
+    registry = registry_of(queue("all"), *below)
+    assert told(registry, census, "all")["summary"] == f"{GPU} 112/112 (and 16 kept below)"
+    assert told(registry, census, "a")["summary"] == f"{GPU} 16/16"
+
+
 def test_a_queue_that_is_not_active_says_what_its_own_gangs_hold() -> None:
     registry = registry_of(queue("a", "none", quota={GPU: 4}))
     census = Census()
@@ -115,11 +128,11 @@ def test_gangs_that_go_are_counted_no_more() -> None:
 def test_the_summary_has_devices_first_and_few_resources() -> None:
     used = {"cpu": 4000, "memory": 2**33, "ephemeral-storage": 0, GPU: 3}
     assert (
-        summary(used, {GPU: 4, "cpu": 8000})
+        summary(used, {GPU: 4, "cpu": 8000}, {})
         == f"{GPU} 3/4, cpu 4/8, ephemeral-storage 0, and 1 more"
     )
-    assert summary({"cpu": 1500}, {"cpu": 2**60}) == "cpu 1500m/unlimited"
-    assert summary({}, {}) == ""
+    assert summary({"cpu": 1500}, {"cpu": 2**60}, {}) == "cpu 1500m/unlimited"
+    assert summary({}, {}, {}) == ""
 
 
 def test_a_status_that_was_written_reads_back_the_same() -> None:

@@ -285,6 +285,20 @@ def test_the_key_that_makes_a_gang_is_told_where_it_is_misspelt() -> None:
     assert world.leader.state.unknown_keys.of(world.leader.emitted[0].key) == ""
 
 
+def test_an_annotation_by_which_another_scheduler_shares_gpus_is_told_to_gangs_alone() -> None:
+    world = World(node("n1"))
+    shares = {"metadata": {"annotations": {"gpu-fraction": "0.5"}}}
+    for each in (gang_of("a", 1), gang_of("b", 1, labels={})):
+        each["spec"]["workerGroupSpecs"][0]["template"].update(shares)
+        world.create(each)
+    world.settle(seconds=30)
+    told = [(e.key.name, e.reason) for e in world.leader.emitted]
+    assert told == [("a", "UnknownKey")]
+    assert "gpu-fraction (KAI and run:ai)" in world.leader.emitted[0].message
+    conditions = {each["type"]: each for each in world.status("a")["conditions"]}
+    assert "gpu-fraction" in conditions["KeysUnderstood"]["message"]
+
+
 # ---- where there is less to go by
 
 

@@ -16,6 +16,7 @@ from coordinator.record.event_budget import (
     spacing_of,
 )
 from kube.objects import names
+from scheduling.model.verdict import Reason
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
 from tests.coordinator.deeds import annotate
@@ -69,6 +70,18 @@ def test_another_message_of_the_same_reason_waits_for_half_a_minute() -> None:
     assert sifted(telling, 1.0, happened("Bad", "two")) == []
     assert telling.next_at == SPACING
     assert sifted(telling, SPACING) == ["two"]
+
+
+def test_the_next_wrong_value_is_told_as_soon_as_its_user_wrote_it() -> None:
+    """Else `kubectl describe` shows the first one, while it is mended already or wrong anew."""
+    telling = Telling()
+    for now, value in enumerate(("soon", "later", "at once")):
+        telling.lasting = happened(Reason.MISCONFIGURED, value)
+        assert sifted(telling, float(now)) == [value]
+    telling.lasting = happened(Reason.MISCONFIGURED, "never")
+    assert sifted(telling, 3.0) == []
+    assert sifted(telling, REFILL) == ["never"]
+    assert telling.next_at == REFILL + RENEWAL
 
 
 @pytest.mark.parametrize(("waiting", "at_most_a_second"), [(10, 1.0), (100, 1.7), (600, 1.0)])
