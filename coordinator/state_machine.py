@@ -39,6 +39,7 @@ from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
 from coordinator.state.deciding import NO_PLACEMENT, decide
+from coordinator.state.draining import drain
 from coordinator.state.following import follow_queues
 from coordinator.state.gang_counts import facts_of
 from coordinator.state.intake import take
@@ -79,7 +80,8 @@ class CoordinatorState(Known):
         actions = self._advance_dirty(moment)
         self.lap(GANGS)
         if due and not self.blind:
-            actions += self._advance_dirty(moment, decide(self, moment))
+            decided = decide(self, moment)
+            actions += self._advance_dirty(moment, [*drain(self, moment), *decided])
         actions += settle_trials(self, moment)
         actions += self._advance_dirty(moment)
         actions += resume_jobs(self, moment)

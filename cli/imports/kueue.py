@@ -41,6 +41,7 @@ UNCOVERED = frozenset({"pods"})
 """Counted by Kueue only where a ClusterQueue covers it."""
 
 WHEN_BLOCKED = {"StrictFIFO": "Strict", "BestEffortFIFO": "BestEffort"}
+STOPS = {each: each for each in ("None", "Hold", "HoldAndDrain")}
 WITHIN = {
     "Never": "Never",
     "LowerPriority": "LowerPriority",
@@ -336,6 +337,7 @@ def _rules(queue: ClusterQueue, world: World, outcome: Outcome) -> GangQueueSpec
     return GangQueueSpec(
         namespace_selector=_namespaces(queue, world, outcome),
         when_blocked=when_blocked,
+        stop=_known(subject, "spec.stopPolicy", spec.stop_policy or "None", STOPS),
         preemption=None if preemption == Preemption() else preemption,
     )
 
@@ -415,6 +417,7 @@ def _with(limits: GangQueueSpec, rules: GangQueueSpec, labels: Labels, scope: st
         node_selector=labels,
         node_selector_scope=scope,
         when_blocked=rules.when_blocked,
+        stop=rules.stop,
         preemption=rules.preemption,
     )
 

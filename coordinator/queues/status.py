@@ -30,6 +30,7 @@ class QueueReason(StrEnum):
     """Why a queue admits gangs, or admits none, and which of its selectors have no effect."""
 
     ACTIVE = "Active"
+    STOPPED = "Stopped"
     TERMINATING = "Terminating"
     MISSING_PARENT = "MissingParent"
     PARENT_CYCLE = "ParentCycle"
@@ -119,7 +120,7 @@ def reason_of(name: str, registry: QueueRegistry) -> QueueReason:
     """Return why the queue is active, or is not."""
     fault = registry.faults.get(name)
     if fault is None:
-        return QueueReason.ACTIVE
+        return QueueReason.STOPPED if name in registry.stops else QueueReason.ACTIVE
     if fault == ENDING:
         return QueueReason.TERMINATING
     if not fault.startswith("spec.parent:"):
@@ -179,7 +180,8 @@ class _Condition:
 
 def _active(name: str, registry: QueueRegistry) -> _Condition:
     reason = reason_of(name, registry)
-    message = registry.faults.get(name, "")
+    stopped = registry.stops.get(name)
+    message = registry.faults.get(name) or (stopped.in_words(name) if stopped else "")
     return _Condition(ACTIVE, reason, message, is_true=reason is QueueReason.ACTIVE)
 
 

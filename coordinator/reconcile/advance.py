@@ -12,6 +12,7 @@ from coordinator.reconcile.evicting import (
     carry_out,
     count_out,
     drop_ended_slots,
+    say_why_not_drained,
     settle_endings,
     stop_gang,
 )
@@ -51,6 +52,7 @@ BEGIN: tuple[Step, ...] = (
 
 STEPS: tuple[Step, ...] = (
     settle_endings,
+    say_why_not_drained,
     count_out,
     delete_pods,
     retreat,

@@ -241,6 +241,14 @@ class GangQueueSpec(Part, frozen=True):
             "What may pass a gang that does not fit.", enum=["Strict", "BestEffort", "Backfill"]
         ),
     ] = "BestEffort"
+    stop: Annotated[
+        str,
+        Allows(
+            "Hold: the queue and those below it admit nothing new. HoldAndDrain: what runs in them "
+            "is stopped, too.",
+            enum=["None", "Hold", "HoldAndDrain"],
+        ),
+    ] = "None"
     when_broken: Annotated[
         str,
         Allows(

@@ -61,7 +61,7 @@ def candidates(
     found = [_candidate(part, depth, of_gang[part.gang]) for part, depth in open_to]
     kept = {each.first.gang: part for each in found for part in _kept(each)}
     free = [each for each in found if not any(_kept(each))]
-    return sorted(free, key=_order), sorted(kept.values(), key=_name)
+    return sorted(free, key=order), sorted(kept.values(), key=_name)
 
 
 def may_take(
@@ -100,7 +100,7 @@ def _name(part: GangPart) -> str:
     return str(part.gang)
 
 
-def _order(candidate: Candidate) -> tuple[object, ...]:
+def order(candidate: Candidate) -> tuple[object, ...]:
     """Surplus before gangs; what borrows before what is covered, which would come back for it.
 
     Then by priority, and of equals those first that outlived theirs. A queue's default duration

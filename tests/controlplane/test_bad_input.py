@@ -44,6 +44,7 @@ BAD_QUEUES: list[tuple[Json, str]] = [
     ({"timeouts": {"slotSeconds": -1}}, "spec.timeouts.slotSeconds"),
     ({"timeouts": {"slotSeconds": 2592001}}, "spec.timeouts.slotSeconds"),
     ({"whenBroken": "Restart"}, "spec.whenBroken"),
+    ({"stop": "Drain"}, "spec.stop"),
 ]
 GOOD_QUEUES: list[Json] = [
     {"quota": {"cpu": 4, "memory": "1.5Gi", "nvidia.com/gpu": "8", "pods": "1e3", "x/y": "+1"}},

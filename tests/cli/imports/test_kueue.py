@@ -232,7 +232,6 @@ def test_preemption(said: Json, mapped: Json | None, lost: list[str]) -> None:
 @pytest.mark.parametrize(
     ("spec", "field", "value"),
     [
-        ({"stopPolicy": "Hold"}, "spec.stopPolicy", "Hold"),
         ({"fairSharing": {"weight": "2"}}, "spec.fairSharing.weight", "2"),
         ({"admissionChecks": ["c"]}, "spec.admissionChecks", '["c"]'),
         (
@@ -246,6 +245,13 @@ def test_preemption(said: Json, mapped: Json | None, lost: list[str]) -> None:
 def test_what_has_no_counterpart_is_named(spec: Json, field: str, value: str) -> None:
     outcome = imported(PLAIN, cluster_queue("q", CPUS, **spec))
     assert fields(outcome.left_out) == {("ClusterQueue q", field, value)}
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+def test_a_queue_that_is_stopped_stays_stopped(policy: str) -> None:
+    outcome = imported(PLAIN, cluster_queue("q", CPUS, stopPolicy=policy))
+    assert specs(outcome)["q"]["stop"] == policy
+    assert outcome.left_out == []
 
 
 def test_tolerations_topologies_and_priorities_are_named() -> None:
