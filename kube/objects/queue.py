@@ -24,6 +24,7 @@ CREATE_ALWAYS = "Always"
 CREATE_WHEN_ADMITTED = "WhenAdmitted"
 KEEP_BROKEN = "Keep"
 REQUEUE_BROKEN = "Requeue"
+RESOURCES_LIMITED = "ResourcesLimited"
 LONGEST_SLOT = 30 * 24 * 3600
 """Seconds for which a slot may be kept: as with the coordinator's setting, never for ever."""
 

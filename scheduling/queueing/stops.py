@@ -30,7 +30,7 @@ class StoppedBy:
 
 
 def stops(queues: Mapping[str, Queue]) -> dict[str, StoppedBy]:
-    """Return what stops each queue that is stopped: the strongest word, and of equal the nearest."""
+    """Return what stops each stopped queue: the strongest word, and of equal ones the nearest."""
     found = {name: _stopped_by(name, queues) for name in queues}
     return {name: by for name, by in found.items() if by.stop is not Stop.NONE}
 
