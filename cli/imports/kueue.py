@@ -196,7 +196,6 @@ def _add_cohort(name: str, world: World, outcome: Outcome) -> None:
             remarks.of_mixed_cohort(subject, share.place, share.said, share.flavor, outcome)
         else:
             shares.append(share)
-            remarks.of_cohort_lending(subject, share.place, share.said, outcome)
     if cohort is not None:
         remarks.of_weight(subject, cohort.spec.fair_sharing, outcome)
     remarks.of_name(subject, name, world.cohort_names[name], outcome)
@@ -312,10 +311,8 @@ def _limit(
         exact(said.borrowing_limit, f"{at}.borrowingLimit")
         borrowing[said.name] = said.borrowing_limit
     if said.lending_limit is not None:
-        lent = exact(said.lending_limit, f"{at}.lendingLimit")
-        # A GangQueue lends no more than its own quota; a ClusterQueue has no more to lend either.
-        if lent <= exact(said.nominal_quota, f"{at}.nominalQuota"):
-            lending[said.name] = said.lending_limit
+        exact(said.lending_limit, f"{at}.lendingLimit")
+        lending[said.name] = said.lending_limit
 
 
 def _rules(queue: ClusterQueue, world: World, outcome: Outcome) -> GangQueueSpec:

@@ -112,15 +112,6 @@ def of_mixed_cohort(
     outcome.leave_out(subject, f"{place}.nominalQuota", said.nominal_quota, why)
 
 
-def of_cohort_lending(subject: str, place: str, said: ResourceQuota, outcome: Outcome) -> None:
-    """A cohort bounds what its members lend beyond it; a GangQueue what it lends itself."""
-    at = f"{subject}: {place}"
-    limit, own = said.lending_limit, exact(said.nominal_quota, f"{at}.nominalQuota")
-    if limit is not None and exact(limit, f"{at}.lendingLimit") > own:
-        why = "a queue cannot lend more than its own quota; set lendingLimit in its members"
-        outcome.leave_out(subject, f"{place}.lendingLimit", limit, why)
-
-
 def of_flavors(
     subject: str, flavors: Sequence[str], queues: Sequence[str], outcome: Outcome
 ) -> None:

@@ -274,7 +274,7 @@ def test_what_is_below_an_inactive_queue_counts_above_it() -> None:
     )
     world.create(gang_in("inner", "a", 5))
     world.settle(seconds=10)
-    change(world, "red", lendingLimit={"cpu": "5"})
+    change(world, "red", lendingLimit={"cpu": "9999999999999999999999"})
     world.create(gang_in("blue", "b", 3))
     world.settle(seconds=10)
     assert active(world, "inner")[:2] == ("False", "ParentNotActive")
