@@ -187,14 +187,15 @@ class _Cycle:
         queues = self._queues
         self._holds = Holds(memory.preemptions if memory else (), queues, nodes)
         held = self._holds.held(queues.held)
-        self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
+        in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
+        self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
+        level = self._preempting.borrowing_level
+        self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue, level)
         when_empty = memory.when_empty if memory and self._has_same_nodes else None
         self._empty = EmptyNodes(nodes, self._daemons, self._left, when_empty)
         cluster = Cluster(nodes, self._constraints, self._tree, self._left)
         promised = memory.promised_starts if memory else {}
         self._blocking = Blocking(queues, self._order, cluster, self._empty, promised)
-        in_vain, had_turn = (memory.in_vain, memory.had_turn) if memory else (None, ())
-        self._preempting = Preempting(queues, nodes, self._holds, in_vain, had_turn)
 
     @property
     def _constraints(self) -> ExistingPods | None:

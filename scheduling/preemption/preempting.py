@@ -16,7 +16,7 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.preemption import GangPart, InVain
-from scheduling.model.queue import Queue
+from scheduling.model.queue import Queue, Reclaim
 from scheduling.placement.independent import demand_of
 from scheduling.preemption.candidates import Candidate, Claim, candidates, is_open
 from scheduling.preemption.coverage import Coverage, Guarantees, Use, held_by
@@ -144,6 +144,7 @@ class Preempting:
         self._of_repair: tuple[GangKey, Coverage] | None = None
         self._listed = 0  # the steps of all that was listed for the gang of now
         self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
+        self._first_levels: dict[tuple[object, ...], int] = {}
         self._hopeless: dict[object, Sequence[GangPart]] = {}
         self._taken: tuple[GangPart, ...] = ()
         self._in_vain: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
@@ -202,6 +203,24 @@ class Preempting:
             for name, priority in asked
             for of, lowest in self._lowest.items()
         )
+
+    def borrowing_level(self, gang: PendingGang, counted: int) -> int:
+        """Return how far up the quota is that covers a gang; `counted` is that beside all in use.
+
+        A gang that may reclaim is covered beside that alone which it could not stop: else others
+        are begun before it and stopped at once. What nothing deeper covers when the cycle begins
+        is not asked for again with each admission.
+        """
+        if not counted or not self.may(gang) or self._queue(gang.queue).reclaim is Reclaim.NEVER:
+            return counted
+        kind = gang.queue, gang.priority, tuple(requests_of(gang.minimum).items())
+        if kind not in self._first_levels:
+            self._first_levels[kind] = self._level(gang)
+        return min(counted, self._level(gang)) if self._first_levels[kind] < counted else counted
+
+    def _level(self, gang: PendingGang) -> int:
+        deepest = self._covering(gang).deepest(self._newest(gang))
+        return self._tree.nowhere if deepest is None else self._standing.guarantees.height(deepest)
 
     def _queue(self, name: str) -> Queue:
         return self._tree.queues[self._tree.index[name]]

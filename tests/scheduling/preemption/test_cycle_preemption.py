@@ -271,7 +271,6 @@ def test_nothing_is_begun_that_is_stopped_at_once_for_a_gang_of_a_queue_above_wh
     assert (cluster.runs("m"), cluster.stopped) == (4, [])
 
 
-@pytest.mark.xfail(strict=True, reason="the order counts what gangs of lower priority use as well")
 def test_nothing_is_begun_that_is_stopped_at_once_for_one_of_higher_priority_than_what_runs() -> (
     None
 ):
