@@ -108,6 +108,10 @@ def order(candidate: Candidate) -> tuple[object, ...]:
     which they could stop in turn.
     """
     part = candidate.first
-    urgency = candidate.depth, part.priority, not part.outlived, -part.admitted, str(part.gang)
     last = -len(part.replica), *(-ord(letter) for letter in part.replica)
-    return part.is_minimum, *urgency, last
+    return *rank_of(candidate), not part.outlived, -part.admitted, str(part.gang), last
+
+
+def rank_of(candidate: Candidate) -> tuple[bool, int, int]:
+    """Return what decides first which is taken: among equal ones as few as possible are."""
+    return candidate.first.is_minimum, candidate.depth, candidate.first.priority
