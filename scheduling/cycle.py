@@ -284,9 +284,14 @@ class _Cycle:
         if gang.key in self._promised:
             self._blocking.let_start(gang, outcome.placement)
         else:
-            delay = self._blocking.delay(_with_units(gang, units), outcome.placement, room)
-            if delay is not None:
-                return self._delayed(gang, units, delay, room)
+            asked = _with_units(gang, units)
+            broken = self._blocking.start(asked, outcome.placement, room)
+            if broken is not None:
+                other = self._on_other_nodes(asked, outcome.placement, room)
+                if other is None:
+                    return self._delayed(gang, units, self._blocking.delay(asked, broken), room)
+                outcome = other
+            self._blocking.note_start(asked)
         self._order.take(gang, amounts_of(outcome.placement))
         if outcome.placement.assignments:
             self._preempting.admitted(gang)
@@ -296,6 +301,21 @@ class _Cycle:
         if left_out is None and len(units) < len(gang.surplus):
             left_out = self._surplus_over_quota(gang, units)
         return replace(verdict, units=placed, left_out=left_out), outcome.room.for_next()
+
+    def _on_other_nodes(
+        self, gang: PendingGang, refused: Placement, room: FreeCapacity
+    ) -> Accepted | None:
+        """Place a gang where nothing is kept for a blocked one; None where that does not help."""
+        kept = self._blocking.nodes_kept_from(gang)
+        index = room.columns.index
+        used = {index[node] for each in refused.assignments for node, _ in each.nodes}
+        if used.isdisjoint(kept.tolist()):
+            return None
+        free = np.maximum(room.free[:, kept], 0)
+        found = self._outcome(gang, room.changed_by(kept, -free), self._steps)
+        if not isinstance(found, Accepted) or self._blocking.start(gang, found.placement, room):
+            return None
+        return replace(found, room=found.room.for_next().changed_by(kept, free))
 
     def _delayed(
         self, gang: PendingGang, units: Sequence[int], delay: Refusal, room: FreeCapacity
