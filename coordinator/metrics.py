@@ -125,6 +125,9 @@ AVOIDED = Gauge(
 )
 KEPT = Gauge("muster_kept_slots", "Slots that are kept for lost pods of gangs")
 QUEUE_PENDING = _gauge("muster_queue_pending", "Gangs that wait in a queue", "queue")
+QUEUE_STOPPED = _gauge(
+    "muster_queue_stopped", "1 while spec.stop of a queue, or of one above it, stops it", "queue"
+)
 QUEUE_USAGE = _gauge(
     *("muster_queue_usage", "What a queue uses of its quota, in base units"),
     *("queue", "resource"),

@@ -38,6 +38,7 @@ from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
 from coordinator.state.cycle_input import question_of
+from coordinator.state.draining import drain
 from coordinator.state.gang_counts import facts_of
 from coordinator.state.intake import take
 from coordinator.state.known import Known
@@ -80,7 +81,8 @@ class CoordinatorState(Known):
         actions = self._advance_dirty(moment)
         self.lap(GANGS)
         if due and not self.blind:
-            actions += self._advance_dirty(moment, decide(self, moment))
+            decided = decide(self, moment)
+            actions += self._advance_dirty(moment, [*drain(self, moment), *decided])
         actions += settle_trials(self, moment)
         actions += self._advance_dirty(moment)
         actions += resume_jobs(self, moment)

@@ -197,16 +197,15 @@ class _Cycle:
         queues = self._queues
         self._holds = Holds(memory.preemptions if memory else (), queues, nodes)
         held = self._holds.held(queues.held)
-        self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue)
+        failed, had_turn = (memory.failed_attempts, memory.had_turn) if memory else (None, ())
+        self._preempting = Preempting(queues, nodes, self._holds, failed, had_turn)
+        level = self._preempting.borrowing_level
+        self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue, level)
         when_empty = memory.when_empty if memory and self._has_same_nodes else None
         self._empty = EmptyNodes(nodes, self._daemons, self._step_budget, when_empty)
         cluster = Cluster(nodes, self._constraints, self._tree, self._step_budget)
         promised = memory.promised_starts if memory else {}
         self._blocking = Blocking(queues, self._order, cluster, self._empty, promised)
-        failed_attempts, had_turn = (
-            (memory.failed_attempts, memory.had_turn) if memory else (None, ())
-        )
-        self._preempting = Preempting(queues, nodes, self._holds, failed_attempts, had_turn)
 
     @property
     def _constraints(self) -> ExistingPods | None:
@@ -295,9 +294,14 @@ class _Cycle:
         if gang.key in self._promised:
             self._blocking.let_start(gang, outcome.placement)
         else:
-            delay = self._blocking.delay(_with_units(gang, units), outcome.placement, room)
-            if delay is not None:
-                return self._delayed(gang, units, delay, room)
+            asked = _with_units(gang, units)
+            broken = self._blocking.start(asked, outcome.placement, room)
+            if broken is not None:
+                other = self._on_other_nodes(asked, outcome.placement, room)
+                if other is None:
+                    return self._delayed(gang, units, self._blocking.delay(asked, broken), room)
+                outcome = other
+            self._blocking.note_start(asked)
         self._order.take(gang, amounts_of(outcome.placement))
         if outcome.placement.assignments:
             self._preempting.admitted(gang)
@@ -307,6 +311,21 @@ class _Cycle:
         if left_out is None and len(units) < len(gang.surplus):
             left_out = self._surplus_over_quota(gang, units)
         return replace(verdict, units=placed, left_out=left_out), outcome.room.for_next()
+
+    def _on_other_nodes(
+        self, gang: PendingGang, refused: Placement, room: FreeCapacity
+    ) -> Accepted | None:
+        """Place a gang where nothing is kept for a blocked one; None where that does not help."""
+        kept = self._blocking.nodes_kept_from(gang)
+        index = room.columns.index
+        used = {index[node] for each in refused.assignments for node, _ in each.nodes}
+        if used.isdisjoint(kept.tolist()):
+            return None
+        free = np.maximum(room.free[:, kept], 0)
+        found = self._outcome(gang, room.changed_by(kept, -free), self._steps)
+        if not isinstance(found, Accepted) or self._blocking.start(gang, found.placement, room):
+            return None
+        return replace(found, room=found.room.for_next().changed_by(kept, free))
 
     def _delayed(
         self, gang: PendingGang, units: Sequence[int], delay: Refusal, room: FreeCapacity

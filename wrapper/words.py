@@ -16,7 +16,14 @@ from kube.objects.app_wrapper import AppWrapperStatus
 from scheduling.model.verdict import Reason as GangReason
 from wrapper.lifecycle import Look, Reason, may_start
 
-_QUOTA = frozenset((GangReason.QUOTA_EXCEEDED, GangReason.QUEUE_BLOCKED, GangReason.QUEUE_INACTIVE))
+_QUOTA = frozenset(
+    (
+        GangReason.QUOTA_EXCEEDED,
+        GangReason.QUEUE_BLOCKED,
+        GangReason.QUEUE_INACTIVE,
+        GangReason.QUEUE_STOPPED,
+    )
+)
 _ROOM = frozenset(
     (
         GangReason.INSUFFICIENT_RESOURCES,

@@ -41,6 +41,7 @@ UNCOVERED = frozenset({"pods"})
 """Counted by Kueue only where a ClusterQueue covers it."""
 
 WHEN_BLOCKED = {"StrictFIFO": "Strict", "BestEffortFIFO": "BestEffort"}
+STOPS = {each: each for each in ("None", "Hold", "HoldAndDrain")}
 WITHIN = {
     "Never": "Never",
     "LowerPriority": "LowerPriority",
@@ -195,7 +196,6 @@ def _add_cohort(name: str, world: World, outcome: Outcome) -> None:
             remarks.of_mixed_cohort(subject, share.place, share.said, share.flavor, outcome)
         else:
             shares.append(share)
-            remarks.of_cohort_lending(subject, share.place, share.said, outcome)
     if cohort is not None:
         remarks.of_weight(subject, cohort.spec.fair_sharing, outcome)
     remarks.of_name(subject, name, world.cohort_names[name], outcome)
@@ -311,10 +311,8 @@ def _limit(
         exact(said.borrowing_limit, f"{at}.borrowingLimit")
         borrowing[said.name] = said.borrowing_limit
     if said.lending_limit is not None:
-        lent = exact(said.lending_limit, f"{at}.lendingLimit")
-        # A GangQueue lends no more than its own quota; a ClusterQueue has no more to lend either.
-        if lent <= exact(said.nominal_quota, f"{at}.nominalQuota"):
-            lending[said.name] = said.lending_limit
+        exact(said.lending_limit, f"{at}.lendingLimit")
+        lending[said.name] = said.lending_limit
 
 
 def _rules(queue: ClusterQueue, world: World, outcome: Outcome) -> GangQueueSpec:
@@ -336,6 +334,7 @@ def _rules(queue: ClusterQueue, world: World, outcome: Outcome) -> GangQueueSpec
     return GangQueueSpec(
         namespace_selector=_namespaces(queue, world, outcome),
         when_blocked=when_blocked,
+        stop=_known(subject, "spec.stopPolicy", spec.stop_policy or "None", STOPS),
         preemption=None if preemption == Preemption() else preemption,
     )
 
@@ -415,6 +414,7 @@ def _with(limits: GangQueueSpec, rules: GangQueueSpec, labels: Labels, scope: st
         node_selector=labels,
         node_selector_scope=scope,
         when_blocked=rules.when_blocked,
+        stop=rules.stop,
         preemption=rules.preemption,
     )
 

@@ -44,16 +44,8 @@ def of_queue(subject: str, spec: ClusterQueueSpec, outcome: Outcome) -> None:
         found = getattr(spec, attribute)
         if found:
             outcome.leave_out(subject, f"spec.{name}", _short(found), why)
-    of_stop_policy(subject, spec.stop_policy, outcome)
     of_weight(subject, spec.fair_sharing, outcome)
     _of_preemption(subject, spec, outcome)
-
-
-def of_stop_policy(subject: str, policy: str | None, outcome: Outcome) -> None:
-    """A queue cannot be stopped."""
-    if policy not in (None, "", "None"):
-        why = "a queue cannot be stopped; without namespaceSelector it takes no new gangs"
-        outcome.leave_out(subject, "spec.stopPolicy", policy, why)
 
 
 def of_weight(subject: str, sharing: FairSharing | None, outcome: Outcome) -> None:
@@ -120,15 +112,6 @@ def of_mixed_cohort(
     outcome.leave_out(subject, f"{place}.nominalQuota", said.nominal_quota, why)
 
 
-def of_cohort_lending(subject: str, place: str, said: ResourceQuota, outcome: Outcome) -> None:
-    """A cohort bounds what its members lend beyond it; a GangQueue what it lends itself."""
-    at = f"{subject}: {place}"
-    limit, own = said.lending_limit, exact(said.nominal_quota, f"{at}.nominalQuota")
-    if limit is not None and exact(limit, f"{at}.lendingLimit") > own:
-        why = "a queue cannot lend more than its own quota; set lendingLimit in its members"
-        outcome.leave_out(subject, f"{place}.lendingLimit", limit, why)
-
-
 def of_flavors(
     subject: str, flavors: Sequence[str], queues: Sequence[str], outcome: Outcome
 ) -> None:
@@ -191,10 +174,17 @@ def of_local_queues(mine: Sequence[LocalQueue], queue: str, outcome: Outcome) ->
         outcome.advise(subject, "spec.clusterQueue", each.spec.cluster_queue, why)
 
 
+def _of_stop_policy(subject: str, policy: str | None, outcome: Outcome) -> None:
+    """A namespace cannot be stopped alone."""
+    if policy not in (None, "", "None"):
+        why = "spec.stop of a GangQueue stops all its namespaces; give this one a queue of its own"
+        outcome.leave_out(subject, "spec.stopPolicy", policy, why)
+
+
 def of_local_queue(each: LocalQueue, outcome: Outcome) -> None:
     """Name the fields of a LocalQueue that have no counterpart."""
     subject = called("LocalQueue", each.metadata)
-    of_stop_policy(subject, each.spec.stop_policy, outcome)
+    _of_stop_policy(subject, each.spec.stop_policy, outcome)
     of_weight(subject, each.spec.fair_sharing, outcome)
     if each.spec.wall_time_policy:
         why = "queues have no budget of hours; give the namespace another queue when it is used up"

@@ -226,24 +226,8 @@ def _promise(
         if not is_named:
             remarks.of_unpromised(place.subject, resource, place.capability[resource], outcome)
     if place.parent and resource in place.guarantee:
-        _lend(place, resource, promised, own, limits, outcome)
-
-
-def _lend(
-    place: Place,
-    resource: str,
-    promised: Fraction,
-    own: Fraction,
-    limits: Limits,
-    outcome: Outcome,
-) -> None:
-    """What is above the guarantee is lent; more than its own quota a queue cannot say it lends."""
-    kept = place.guarantee[resource]
-    lent = promised - value(place.guarantee, resource)
-    if lent <= own:
-        limits.lending[resource] = spelled(lent, kept)
-    else:
-        remarks.of_guarantee(place.subject, resource, kept, outcome)
+        lent_above = promised - value(place.guarantee, resource)
+        limits.lending[resource] = spelled(lent_above, place.guarantee[resource])
 
 
 # ---- the rest -----------------------------------------------------------------------------------

@@ -93,15 +93,6 @@ def of_unpromised(subject: str, resource: str, most: Quantity, outcome: Outcome)
     outcome.leave_out(subject, f"spec.capability[{resource}]", most, why)
 
 
-def of_guarantee(subject: str, resource: str, kept: Quantity, outcome: Outcome) -> None:
-    """A parent keeps no more than its own part."""
-    why = (
-        "a lendingLimit is of the queue's own quota, and here the quota is that of the queues "
-        "below: give those the guarantee"
-    )
-    outcome.leave_out(subject, f"spec.guarantee.resource[{resource}]", kept, why)
-
-
 def of_affinity(subject: str, affinity: Affinity, outcome: Outcome) -> None:
     """A queue selects nodes by labels that they must have."""
     wanted, unwanted = affinity.node_group_affinity, affinity.node_group_anti_affinity

@@ -191,6 +191,8 @@ def _rules(queue: GangQueue) -> dict[str, str]:
     found = {"ordering": spec.ordering, "whenBlocked": spec.when_blocked}
     if spec.node_selector:
         found["nodeSelector"] = ",".join(f"{k}={v}" for k, v in sorted(spec.node_selector.items()))
+    if spec.stop != "None":
+        found["stop"] = spec.stop
     if spec.preemption is not None:
         found["preemption.withinQueue"] = spec.preemption.within_queue
         found["preemption.reclaim"] = spec.preemption.reclaim

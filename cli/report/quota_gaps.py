@@ -11,7 +11,7 @@ from kube.codec.queue import read_namespaces
 from kube.objects.base import Labels
 from kube.objects.core import Namespace
 from kube.objects.names import KUBE_SYSTEM
-from kube.objects.queue import GangQueue
+from kube.objects.queue import RESOURCES_LIMITED, GangQueue
 from kube.ray.ray_cluster import Answer, opt_in
 from scheduling.model.labels import selects
 from scheduling.model.queue import DEFAULT_QUEUE
@@ -26,6 +26,7 @@ _SELECT: Final = (
     f"select them by a GangQueue, or make one named {DEFAULT_QUEUE} with quota, 0 for none: "
     "docs/queues.md"
 )
+_LIMIT: Final = "kubectl edit gangqueue: docs/queues-reference.md#quota"
 _REFUSED: Final = "manifests/no-opting-out refuses it: docs/queues.md"
 
 
@@ -40,7 +41,11 @@ def check_quota_gaps(seen: Examined) -> Iterator[Finding]:
     else:
         ours = (*_SYSTEM, seen.namespace)
         homes = [each for each in seen.namespaces if each.metadata.name not in ours]
-        gaps = [*_unselected(seen.queues, homes), *_opted_out(seen.ray_clusters, homes)]
+        gaps = [
+            *_unselected(seen.queues, homes),
+            *_unlimited(seen.queues),
+            *_opted_out(seen.ray_clusters, homes),
+        ]
         yield from gaps or [ok(CHECK, "it bounds the gangs of every namespace")]
 
 
@@ -54,6 +59,14 @@ def _unselected(queues: Sequence[GangQueue], namespaces: Sequence[Namespace]) ->
         is_of = "namespaces {} are" if len(found) > 1 else "namespace {} is"
         said = f"{is_of.format(_some(found))} selected by no GangQueue: no quota bounds gangs there"
         yield warn(CHECK, said, _SELECT)
+
+
+def _unlimited(queues: Sequence[GangQueue]) -> Iterator[Finding]:
+    """Name the queues of which the coordinator says that a resource is unlimited in them alone."""
+    for queue in queues:
+        for each in queue.status.conditions:
+            if (each.type, each.status) == (RESOURCES_LIMITED, "False"):
+                yield warn(CHECK, f"GangQueue {queue.metadata.name}: {each.message}", _LIMIT)
 
 
 def _is_selected(namespace: Namespace, queues: Sequence[GangQueue]) -> bool:

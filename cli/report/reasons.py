@@ -127,6 +127,11 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "of it is admitted",
         "have the GangQueue mended: the message names the field",
     ),
+    Reason.QUEUE_STOPPED: Explanation(
+        "an admin stopped the GangQueue, or one above it (`spec.stop`): nothing new is admitted, "
+        "and with `HoldAndDrain` what runs is stopped and waits in its place",
+        "ask the admin of the queue that the message names; it goes on with `stop: None`",
+    ),
     Reason.READY_TIMEOUT: Explanation(
         "the minimum was not ready within the `readySeconds` of its queue, so the "
         "gang is stopped, or it waits until it may start again",

@@ -24,7 +24,7 @@ class Counted(NamedTuple):
 
 NOT_COUNTED = Counted()
 
-HELD = (Reason.QUEUE_INACTIVE, Reason.READY_TIMEOUT)
+HELD = (Reason.QUEUE_INACTIVE, Reason.QUEUE_STOPPED, Reason.READY_TIMEOUT)
 """Reasons for which a complete gang waits in its queue without asking for room."""
 
 

@@ -13,6 +13,7 @@ from scheduling.queueing.faults import faults, rooted
 from scheduling.queueing.membership import NO_SELECTIONS, Selections
 from scheduling.queueing.queue_nodes import NodeRules, node_rules
 from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.stops import StoppedBy, stops
 
 NO_RULES = Preemption()
 NO_TIMEOUTS = Timeouts()
@@ -81,6 +82,11 @@ class QueueRegistry:
         return self._now.faults
 
     @property
+    def stops(self) -> Mapping[str, StoppedBy]:
+        """The queues that admit nothing new because an admin says so, by name."""
+        return self._now.stops
+
+    @property
     def tree(self) -> QuotaTree:
         """The quota of the queues, always with the default one.
 
@@ -144,6 +150,7 @@ class Derived(NamedTuple):
     rules: Mapping[str, Queue]
     selections: Selections
     faults: Mapping[str, str]
+    stops: Mapping[str, StoppedBy]
     tree: QuotaTree
     node_rules: Mapping[str, NodeRules]
     outward: Outward
@@ -166,6 +173,7 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
     same = _selectors(rules) == _selectors(before.queues)
     selections = before if same else Selections(MappingProxyType(rules))
     nodes = node_rules(tree)
+    by_admin = MappingProxyType(stops(rules))
     of_specs = {
         name: (
             found.spec.preemption,
@@ -179,6 +187,7 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
         name: (
             *of_specs[name],
             stopped.get(name),
+            by_admin.get(name),
             nodes.get(name),
             rule.duration,
             tree.is_limited(name),
@@ -186,7 +195,7 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
         for name, rule in rules.items()
     }
     outward = Outward(selections, MappingProxyType(by_queue))
-    return Derived(MappingProxyType(rules), selections, stopped, tree, nodes, outward)
+    return Derived(MappingProxyType(rules), selections, stopped, by_admin, tree, nodes, outward)
 
 
 def _stopped(queue: Queue) -> Queue:

@@ -12,7 +12,7 @@ from coordinator.queues.census import Census
 from coordinator.queues.registry import ENDING, QueueRegistry
 from coordinator.record.status import pruned
 from kube.codec.fields import quantity
-from kube.objects.queue import GangQueue
+from kube.objects.queue import RESOURCES_LIMITED, GangQueue
 from scheduling.diagnosis.wording import written
 from scheduling.model.amounts import CPU, Amounts, is_device
 from scheduling.model.queue import NodeSelectorScope
@@ -30,6 +30,7 @@ class QueueReason(StrEnum):
     """Why a queue admits gangs, or admits none, and which of its selectors have no effect."""
 
     ACTIVE = "Active"
+    STOPPED = "Stopped"
     TERMINATING = "Terminating"
     MISSING_PARENT = "MissingParent"
     PARENT_CYCLE = "ParentCycle"
@@ -37,6 +38,7 @@ class QueueReason(StrEnum):
     INVALID_SPEC = "InvalidSpec"
     NO_NAMESPACE = "NoNamespace"
     NO_DEVICE_QUOTA = "NoDeviceQuota"
+    UNLIMITED_RESOURCE = "UnlimitedResource"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -93,6 +95,7 @@ def status_of(
                 _active(name, registry),
                 *_selects_none(found, selected),
                 *_binds_none(found, registry),
+                *_leaves_unlimited(found, tree),
             )
         ],
     }
@@ -127,7 +130,7 @@ def reason_of(name: str, registry: QueueRegistry) -> QueueReason:
     """Return why the queue is active, or is not."""
     fault = registry.faults.get(name)
     if fault is None:
-        return QueueReason.ACTIVE
+        return QueueReason.STOPPED if name in registry.stops else QueueReason.ACTIVE
     if fault == ENDING:
         return QueueReason.TERMINATING
     if not fault.startswith("spec.parent:"):
@@ -196,7 +199,8 @@ class _Condition:
 
 def _active(name: str, registry: QueueRegistry) -> _Condition:
     reason = reason_of(name, registry)
-    message = registry.faults.get(name, "")
+    stopped = registry.stops.get(name)
+    message = registry.faults.get(name) or (stopped.in_words(name) if stopped else "")
     return _Condition(ACTIVE, reason, message, is_true=reason is QueueReason.ACTIVE)
 
 
@@ -217,6 +221,19 @@ def _binds_none(found: GangQueue, registry: QueueRegistry) -> Iterator[_Conditio
             "binds no pod; allowed: a device in spec.quota, or nodeSelectorScope: All"
         )
         yield _Condition("NodeSelectorUsed", QueueReason.NO_DEVICE_QUOTA, message)
+
+
+def _leaves_unlimited(found: GangQueue, tree: QuotaTree) -> Iterator[_Condition]:
+    """Say of a queue with gangs that no quota bounds a resource which bounds queues beside it."""
+    name, at = found.metadata.name, tree.index.get(found.metadata.name)
+    named = tree.unlimited_beside_others(at) if at is not None else ()
+    if named and found.spec.namespace_selector is not None:
+        root = tree.names[tree.path(tree.index[name])[-1]]
+        message = (
+            f"spec.quota: {', '.join(named)} is unlimited in this queue, though another one below "
+            f"{root} has quota of it; allowed: an amount here or in a queue above, 0 for none"
+        )
+        yield _Condition(RESOURCES_LIMITED, QueueReason.UNLIMITED_RESOURCE, message)
 
 
 def _dated(condition: _Condition, found: GangQueue, stamp: str) -> Status:

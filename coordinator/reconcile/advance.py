@@ -13,6 +13,7 @@ from coordinator.reconcile.eviction import (
     carry_out,
     count_out,
     drop_ended_slots,
+    say_why_not_drained,
     settle_endings,
     stop_gang,
 )
@@ -52,6 +53,7 @@ BEGIN: tuple[Step, ...] = (
 
 STEPS: tuple[Step, ...] = (
     settle_endings,
+    say_why_not_drained,
     count_out,
     delete_pods,
     retreat,

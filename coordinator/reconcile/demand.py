@@ -97,8 +97,10 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
     if terms.queue in queues.faults:
         fault = queues.faults[terms.queue]
         return NotReady(Reason.QUEUE_INACTIVE, f"GangQueue {terms.queue} is not active: {fault}")
+    asked, stopped = _as_repair(look, terms, asked), queues.stops.get(terms.queue)
+    if stopped is not None and not asked.is_repair:
+        return NotReady(Reason.QUEUE_STOPPED, stopped.in_words(terms.queue))
     rules = queues.node_rules.get(terms.queue)
-    asked = _as_repair(look, terms, asked)
     mine = replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,

@@ -38,6 +38,8 @@ from reservation.edits import with_homeless, without_slots
 from reservation.slots import Slots, slot_of
 from scheduling.model.gang import PendingGang
 from scheduling.model.queue import Reclaim, WithinQueue
+from scheduling.model.verdict import Reason
+from scheduling.queueing.stops import StoppedBy
 
 AT_ONCE = 16
 """Evictions of one gang that are under way at one time."""
@@ -218,7 +220,7 @@ def _is_needless(look: Look, ending: Ending) -> bool:
     """Say whether the gang that it is for is gone, waits no more, or may not stop this one."""
     key, scene = ending.preemptor, look.scene
     if key is None:
-        return False
+        return ending.reason is Reason.QUEUE_STOPPED and _draining(look) is None
     source, view = scene.cache.sources.get(key), scene.views.get(key)
     held = view is not None and view.held.holds
     if source is None or is_terminating(source.metadata) or (source.suspended and not held):
@@ -228,6 +230,36 @@ def _is_needless(look: Look, ending: Ending) -> bool:
     if view is None or not view.looked_at:
         return False  # a new leader has not come to it yet
     return not (view.asks_for_minimum and _may_stop(view, look))
+
+
+def say_why_not_drained(look: Look) -> Done:
+    """Say of a gang in a drained queue that it runs on, and why; once it may end a cycle is due."""
+    eviction = look.view.eviction
+    if not eviction.endings:
+        before, eviction.text = eviction.text, _why_it_runs_on(look)
+        eviction.is_news |= bool(before) and not eviction.text
+    return NOTHING_DONE
+
+
+def _why_it_runs_on(look: Look) -> str:
+    view, stop = look.view, _draining(look)
+    if stop is None or view.reservation.placement is None:
+        return ""
+    method, kept = stop_method_of(look), view.eviction.kept_now("", look.now)
+    because = method.because if isinstance(method, Keep) else kept.because
+    said = stop.in_words(_queue_of(view))
+    return f"{said}, but this gang runs on: {because}" if because else ""
+
+
+def _draining(look: Look) -> StoppedBy | None:
+    """Return what has the gangs of its queue stopped; None where nothing does."""
+    stop = look.scene.queues.stops.get(_queue_of(look.view))
+    return stop if stop is not None and stop.drains else None
+
+
+def _queue_of(view: GangView) -> str:
+    terms = view.understood.terms
+    return view.reservation.queue or (terms.queue if terms is not None else "")
 
 
 def _may_stop(preemptor: GangView, look: Look) -> bool:

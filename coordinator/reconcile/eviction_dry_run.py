@@ -23,6 +23,9 @@ from scheduling.model.verdict import Reason
 AT_ONCE = 16
 """Dry runs for one gang that are under way at one time."""
 
+OF_RUNNING = (Reason.BELOW_MINIMUM, Reason.QUEUE_STOPPED)
+"""Why a gang ends for its own sake that may have been submitted to."""
+
 
 def probe(look: Look) -> Done:
     """Ask for the dry runs that are missing."""
@@ -35,7 +38,7 @@ def stop_method_of(look: Look) -> StopMethod:
     terms, scene, whole = look.view.understood.terms, look.scene, look.view.eviction.whole
     if look.source.stops_whole:
         return DELETE_OBJECTS
-    if whole is not None and whole.preemptor is None and whole.reason != Reason.BELOW_MINIMUM:
+    if whole is not None and whole.preemptor is None and whole.reason not in OF_RUNNING:
         return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
     return eviction_method(scene.cache, scene.queues, look.source, terms.queue if terms else "")
 

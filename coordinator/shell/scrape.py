@@ -85,6 +85,8 @@ def _read_queues(state: CoordinatorState) -> None:
     tree, pending = state.queues.tree, state.reports.census.pending
     usage = usage_of(tree, state.quota.held(tree))
     metrics.QUEUE_PENDING.read({(name,): pending[name] for name in state.queues.objects})
+    stops = state.queues.stops
+    metrics.QUEUE_STOPPED.read({(name,): int(name in stops) for name in state.queues.objects})
     for reading, amounts in (
         (metrics.QUEUE_USAGE, usage.used),
         (metrics.QUEUE_QUOTA, tree.subtree),

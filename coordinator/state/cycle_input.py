@@ -54,13 +54,19 @@ def _line_up(known: Known, key: GangKey) -> None:
     view, cycles = known.views.get(key), known.cycles
     asked = question_of(view) if view is not None else None
     in_line = asked is not None and not known.waiting_limit.is_beyond(key)
-    works = asked is not None and asked.queue in cycles.waiting.tree.index
-    if asked is None or not in_line or not works or asked.queue in known.queues.faults:
+    if asked is None or not in_line or not _takes(known, asked):
         cycles.waiting.drop(key)
         cycles.ages.drop(key)
     else:
         cycles.waiting.put(avoiding(asked, cycles.avoided.get(key.namespace, {})))
         _note_age(known, view, asked)
+
+
+def _takes(known: Known, asked: PendingGang) -> bool:
+    """Say whether the queue of a gang works, and admits what it asks for."""
+    queue, queues = asked.queue, known.queues
+    works = queue in known.cycles.waiting.tree.index and queue not in queues.faults
+    return works and (asked.is_repair or queue not in queues.stops)
 
 
 def _note_age(known: Known, view: GangView | None, asked: PendingGang) -> None:

@@ -11,6 +11,7 @@ from scheduling.model.queue import (
     Ordering,
     Queue,
     Reclaim,
+    Stop,
     WhenBlocked,
     WithinQueue,
 )
@@ -37,6 +38,7 @@ def read_queue(found: GangQueue) -> Queue:
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_selector_scope=NodeSelectorScope(spec.node_selector_scope),
         gets_nodes=spec.provisioning is not None,
+        stop=Stop(spec.stop),
     )
 
 

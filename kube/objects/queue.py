@@ -24,6 +24,7 @@ CREATE_ALWAYS = "Always"
 CREATE_WHEN_ADMITTED = "WhenAdmitted"
 KEEP_BROKEN = "Keep"
 REQUEUE_BROKEN = "Requeue"
+RESOURCES_LIMITED = "ResourcesLimited"
 LONGEST_SLOT = 30 * 24 * 3600
 """Seconds for which a slot may be kept: as with the coordinator's setting, never for ever."""
 
@@ -35,14 +36,6 @@ _LIMIT_RULES = (
         "borrowingLimit needs a parent to borrow from",
     ),
     ("has(self.parent) || !has(self.lendingLimit)", "lendingLimit needs a parent to lend to"),
-)
-_LENDING_RULE = (
-    (
-        "!has(self.lendingLimit) || !has(self.quota) || self.lendingLimit.all(name, "
-        "!(name in self.quota) || quantity(string(self.lendingLimit[name]))"
-        ".compareTo(quantity(string(self.quota[name]))) <= 0)"
-    ),
-    "lendingLimit must not exceed quota, resource by resource",
 )
 
 # A pattern binds texts alone, so numbers have a rule. The API server refuses rules of which it
@@ -204,7 +197,7 @@ class Ageing(Slim, frozen=True):
 class GangQueueSpec(Part, frozen=True):
     """The rules of a queue."""
 
-    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES, _LENDING_RULE)
+    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES)
 
     parent: Annotated[str, Allows("The queue to borrow from.", **NAME)] = ""
     quota: Annotated[
@@ -216,7 +209,11 @@ class GangQueueSpec(Part, frozen=True):
     ] = None
     lending_limit: Annotated[
         Amounts | None,
-        Allows("How much of the quota others may take while it is free.", **_AMOUNTS),
+        Allows(
+            "How much of the quota, and of what the queues below lend, others may take while it is "
+            "free.",
+            **_AMOUNTS,
+        ),
     ] = None
     namespace_selector: Annotated[
         QueueSelector | None, Allows("The namespaces whose gangs may use the queue.")
@@ -241,6 +238,14 @@ class GangQueueSpec(Part, frozen=True):
             "What may pass a gang that does not fit.", enum=["Strict", "BestEffort", "Backfill"]
         ),
     ] = "BestEffort"
+    stop: Annotated[
+        str,
+        Allows(
+            "Hold: the queue and those below it admit nothing new. HoldAndDrain: what runs in them "
+            "is stopped, too.",
+            enum=["None", "Hold", "HoldAndDrain"],
+        ),
+    ] = "None"
     when_broken: Annotated[
         str,
         Allows(

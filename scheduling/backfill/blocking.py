@@ -34,7 +34,7 @@ from scheduling.backfill.reservations import (
 )
 from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, would_delay
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.amounts import Mask, Requests
+from scheduling.model.amounts import Mask, Positions, Requests
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.queue import Queue, WhenBlocked
@@ -102,18 +102,18 @@ class Blocking:
             self._keep_quota(self._outlook(room))
             self._keep(gang, gang.minimum, _short_of(gang, refusal))
 
-    def delay(self, gang: PendingGang, placement: Placement, room: FreeCapacity) -> Refusal | None:
-        """Refuse a placement that keeps a blocked gang waiting; without a refusal, it stands."""
-        broken = self.start(gang, placement, room) if placement.assignments else None
-        if broken is not None:
-            if self._cluster.existing is None:
-                self._delayed[_kind(gang)] = broken
-            return self._would_delay(gang, broken)
+    def delay(self, gang: PendingGang, broken: Kept) -> Refusal:
+        """Refuse a gang that would keep a blocked one waiting wherever it is placed."""
+        if self._cluster.existing is None:
+            self._delayed[_kind(gang)] = broken
+        return self._would_delay(gang, broken)
+
+    def note_start(self, gang: PendingGang) -> None:
+        """Note that a gang is admitted, perhaps past a blocked one."""
         self._delayed.clear()
         first = self._order.first_over_quota(gang.queue) or self._first.get(gang.queue)
         if first is not None and gang.minimum and self._place(first) < self._place(gang):
             self.passed.append(first.key)
-        return None
 
     def delay_as_before(self, gang: PendingGang) -> Refusal | None:
         """Refuse a gang that asks for the same as one that was refused in this very room."""
@@ -170,6 +170,8 @@ class Blocking:
 
         Those that start before the first reservation is made are kept for it.
         """
+        if not placement.assignments:
+            return None
         outlook = self._outlook(room)
         self._keep_quota(outlook)
         self._keep_lost_quota(gang.queue, outlook)
@@ -181,6 +183,13 @@ class Blocking:
                 self._passer(gang), self._starting(gang, placement), outlook, self._is_plain(gang)
             )
         )
+
+    def nodes_kept_from(self, gang: PendingGang) -> Positions:
+        """Return the nodes on which something is kept that a gang may not take."""
+        who = self._passer(gang)
+        kept = self._kept.all() if self._kept else ()
+        masks = [each.needed.nodes for each in kept if each.claim.is_heeded_by(who)]
+        return np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.intp)
 
     def let_start(self, gang: PendingGang, placement: Placement) -> None:
         """Count a gang as running from now on, whatever is kept for others."""

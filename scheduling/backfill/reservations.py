@@ -13,7 +13,7 @@ it keeps a bar and its part instead.
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -233,6 +233,10 @@ class Reservations:
         self._running = sorted((each for each in running if each.ends < inf), key=_order)
         self._kept: list[Kept] = []
         self.promised: dict[GangKey, float] = {}
+
+    def all(self) -> Sequence[Kept]:
+        """Return all that is kept."""
+        return self._kept
 
     def is_first(self, asked: StartReservation) -> bool:
         """Say whether no gang before it with a start waits for some of the same."""

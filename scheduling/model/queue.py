@@ -33,6 +33,14 @@ class NodeSelectorScope(StrEnum):
     ALL = "All"
 
 
+class Stop(StrEnum):
+    """Whether the admin of a queue lets it admit gangs, and lets go on what runs."""
+
+    NONE = "None"
+    HOLD = "Hold"
+    HOLD_AND_DRAIN = "HoldAndDrain"
+
+
 class WithinQueue(StrEnum):
     """Which running gangs of its own queue a waiting gang may stop."""
 
@@ -62,7 +70,8 @@ class Queue:
     any more that was passed `most_passes` times or waited `longest_wait` seconds. `within_queue`
     and `reclaim` say which running gangs its waiting ones may stop. `node_selector` are the labels,
     sorted, of the nodes that its gangs may use, `node_selector_scope` says for which pods.
-    `gets_nodes` says that an autoscaler is asked for nodes for its gangs.
+    `gets_nodes` says that an autoscaler is asked for nodes for its gangs. `stop` says that it, and
+    the queues below it, admit nothing new.
     """
 
     name: str
@@ -81,6 +90,7 @@ class Queue:
     node_selector: tuple[tuple[str, str], ...] = ()
     node_selector_scope: NodeSelectorScope = NodeSelectorScope.DEVICES
     gets_nodes: bool = False
+    stop: Stop = Stop.NONE
 
     @property
     def preempts(self) -> bool:

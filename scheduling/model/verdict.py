@@ -28,6 +28,7 @@ class Reason(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     QUEUE_BLOCKED = "QueueBlocked"
     QUEUE_INACTIVE = "QueueInactive"
+    QUEUE_STOPPED = "QueueStopped"
     NAMESPACE_LIMIT = "NamespaceLimit"
     PREEMPTING = "Preempting"
     PREEMPTED = "Preempted"

@@ -61,7 +61,7 @@ def candidates(
     found = [_candidate(part, depth, of_gang[part.gang]) for part, depth in open_to]
     kept = {each.first.gang: part for each in found for part in _kept(each)}
     free = [each for each in found if not any(_kept(each))]
-    return sorted(free, key=_order), sorted(kept.values(), key=_name)
+    return sorted(free, key=order), sorted(kept.values(), key=_name)
 
 
 def may_take(
@@ -100,7 +100,7 @@ def _name(part: GangPart) -> str:
     return str(part.gang)
 
 
-def _order(candidate: Candidate) -> tuple[object, ...]:
+def order(candidate: Candidate) -> tuple[object, ...]:
     """Surplus before gangs; what borrows before what is covered, which would come back for it.
 
     Then by priority, and of equals those first that outlived theirs. A queue's default duration
@@ -108,6 +108,10 @@ def _order(candidate: Candidate) -> tuple[object, ...]:
     which they could stop in turn.
     """
     part = candidate.first
-    urgency = candidate.depth, part.priority, not part.outlived, -part.admitted, str(part.gang)
     last = -len(part.replica), *(-ord(letter) for letter in part.replica)
-    return part.is_minimum, *urgency, last
+    return *rank_of(candidate), not part.outlived, -part.admitted, str(part.gang), last
+
+
+def rank_of(candidate: Candidate) -> tuple[bool, int, int]:
+    """Return what decides first which is taken: among equal ones as few as possible are."""
+    return candidate.first.is_minimum, candidate.depth, candidate.first.priority

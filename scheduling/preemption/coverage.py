@@ -70,6 +70,10 @@ class Guarantees:
         both = {*ours} & {*theirs}
         return tuple(n for n in ours if n not in both), tuple(n for n in theirs if n not in both)
 
+    def height(self, at: int) -> int:
+        """Return how many queues are one below another under a guarantee."""
+        return int(self.tree.height[at]) if at < len(self.tree.names) else 0
+
     def quota(self, at: int, column: int) -> int:
         """Return what a guarantee covers of a resource."""
         if at < len(self._quota):
@@ -161,6 +165,11 @@ class Coverage:
         """Return how deep below the root the deepest guarantee is that covers a part; 0: none."""
         path, covered = self._guarantees.path(use.row), self.covered(use)
         return next((len(path) - at for at, node in enumerate(path) if node in covered), 0)
+
+    def deepest(self, use: Use) -> int | None:
+        """Return the deepest guarantee that would cover one more part; None where none does."""
+        path = self._guarantees.path(use.row) if use.asked else ()
+        return next((node for node in path if self._has_room(node, use)), None)
 
     def would_cover(self, use: Use) -> frozenset[int]:
         """Return the guarantees that would cover one more part, at its place in the order."""

@@ -7,7 +7,7 @@ What was found for one gang counts for all after it: its victims as gone, its pl
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 
 from scheduling.admission.refusal_memory import has_grown_for
@@ -16,17 +16,17 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.preemption import FailedAttempts, GangPart
-from scheduling.model.queue import Queue
+from scheduling.model.queue import Queue, Reclaim
 from scheduling.placement.independent import demand_of
 from scheduling.preemption.candidates import Candidate, Claim, candidates, is_open
-from scheduling.preemption.coverage import Coverage, Guarantees, Use, held_by
+from scheduling.preemption.coverage import Coverage, Use, held_by
 from scheduling.preemption.existing import why_not
-from scheduling.preemption.freed import Freed
+from scheduling.preemption.fewest import Found, cost, largest_first
 from scheduling.preemption.holds import Holds
 from scheduling.preemption.search import Outlook, Search
+from scheduling.preemption.standing import Standing
 from scheduling.preemption.turns import Turns
 from scheduling.queueing.queues import Queues
-from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import requests_of
 from scheduling.state.node_snapshot import NodeSnapshot
 
@@ -66,62 +66,10 @@ class _Choice:
     `every` are all that would be gone then.
     """
 
-    candidates: list[int]
+    candidates: Found
     together: dict[int, set[int]]
     every: frozenset[int]
     kept: Sequence[GangPart]
-
-
-class _Standing:
-    """The parts of the running gangs, by position, and which of them are as good as gone."""
-
-    def __init__(self, parts: tuple[GangPart, ...], nodes: NodeSnapshot, tree: QuotaTree) -> None:
-        self.parts, self._nodes, self._tree = parts, nodes, tree
-        self._at = {id(each): at for at, each in enumerate(parts)}  # two may have one name
-        self._ending = frozenset(at for at, each in enumerate(parts) if each.is_ending)
-        self.gone = self._ending
-        self._freed: Freed | None = None
-
-    def freed(self, parts: Collection[int]) -> Freed:
-        """Return what they give back, or what those do that are ending where that is enough."""
-        if self._freed is None and self._ending.issuperset(parts):
-            return self._freed_by_ending
-        if self._freed is None:
-            self._freed = Freed(dict(enumerate(self.parts)), self._nodes, self._tree)
-        return self._freed
-
-    @cached_property
-    def _freed_by_ending(self) -> Freed:
-        return Freed({at: self.parts[at] for at in self._ending}, self._nodes, self._tree)
-
-    @cached_property
-    def guarantees(self) -> Guarantees:
-        """The quota that covers them."""
-        return Guarantees(self._tree)
-
-    @cached_property
-    def uses(self) -> list[Use | None]:
-        """What they use of it; None of a part whose queue does not work."""
-        index = self._tree.index
-        return [self.guarantees.use(p) if p.queue in index else None for p in self.parts]
-
-    def position(self, part: GangPart) -> int:
-        """Return where a part is among them."""
-        return self._at[id(part)]
-
-    def minimum(self, gang: GangKey) -> GangPart | None:
-        """Return what a gang holds of its minimum."""
-        mine = (each for each in self.parts if each.gang == gang and each.is_minimum)
-        return next((each for each in mine if not each.is_ending), None)
-
-    def named(self, at: Collection[int]) -> tuple[GangPart, ...]:
-        """Return the parts at these positions."""
-        return tuple(self.parts[each] for each in sorted(at))
-
-    def left(self) -> list[tuple[GangPart, Use]]:
-        """Return the parts that are not gone."""
-        pairs = enumerate(zip(self.parts, self.uses, strict=True))
-        return [(part, use) for at, (part, use) in pairs if use and at not in self.gone]
 
 
 class Preempting:
@@ -144,6 +92,7 @@ class Preempting:
         self._of_repair: tuple[GangKey, Coverage] | None = None
         self._listed = 0  # the steps of all that was listed for the gang of now
         self._choices: dict[tuple[int, int, frozenset[int]], _Choice] = {}
+        self._first_levels: dict[tuple[object, ...], int] = {}
         self._failed_demands: dict[object, Sequence[GangPart]] = {}
         self._taken: tuple[GangPart, ...] = ()
         self._failed_attempts: dict[GangKey, tuple[PendingGang, tuple[GangPart, ...], str]] = {}
@@ -202,6 +151,24 @@ class Preempting:
             for name, priority in asked
             for of, lowest in self._lowest.items()
         )
+
+    def borrowing_level(self, gang: PendingGang, counted: int) -> int:
+        """Return how far up the quota is that covers a gang; `counted` is that beside all in use.
+
+        A gang that may reclaim is covered beside that alone which it could not stop: else others
+        are begun before it and stopped at once. What nothing deeper covers when the cycle begins
+        is not asked for again with each admission.
+        """
+        if not counted or not self.may(gang) or self._queue(gang.queue).reclaim is Reclaim.NEVER:
+            return counted
+        kind = gang.queue, gang.priority, tuple(requests_of(gang.minimum).items())
+        if kind not in self._first_levels:
+            self._first_levels[kind] = self._level(gang)
+        return min(counted, self._level(gang)) if self._first_levels[kind] < counted else counted
+
+    def _level(self, gang: PendingGang) -> int:
+        deepest = self._covering(gang).deepest(self._newest(gang))
+        return self._tree.nowhere if deepest is None else self._standing.guarantees.height(deepest)
 
     def _queue(self, name: str) -> Queue:
         return self._tree.queues[self._tree.index[name]]
@@ -271,9 +238,18 @@ class Preempting:
         gone, claim = self._standing.gone, self._claim(gang)
         choice, made = self._choice(claim, gang), None
         if choice.candidates and search.might_fit(choice.every):
-            needed = search.needed(gone, choice.candidates, choice.together)
-            made = self._plan(search, gone, needed)
+            made = self._plan(search, gone, self._needed(gang, choice, search))
         return made, choice.kept
+
+    def _needed(self, gang: PendingGang, choice: _Choice, search: Search) -> set[int] | None:
+        """Return a minimal set to end beside what is gone: the better of two, if steps last."""
+        gone, found = self._standing.gone, choice.candidates
+        first = search.needed(gone, list(found), choice.together)
+        if first is None or search.is_cut_short:
+            return first
+        larger = largest_first(found, requests_of(gang.minimum))
+        other = search.needed(gone, larger, choice.together) if search.has_steps else None
+        return min((first, other or first), key=partial(cost, found))
 
     def _plan(
         self, search: Search, gone: frozenset[int], needed: set[int] | None
@@ -344,7 +320,7 @@ class Preempting:
         groups = [self._positions(each) for each in found]
         together = {group[0]: set(group) for group in groups}
         every = self._standing.gone.union(*groups)
-        return _Choice(list(together), together, every, kept)
+        return _Choice(dict(zip(together, found, strict=True)), together, every, kept)
 
     def _positions(self, candidate: Candidate) -> Sequence[int]:
         return [self._standing.position(each) for each in candidate.parts]
@@ -352,8 +328,8 @@ class Preempting:
     # ---- the parts
 
     @cached_property
-    def _standing(self) -> _Standing:
-        return _Standing(self._parts, self._nodes, self._tree)
+    def _standing(self) -> Standing:
+        return Standing(self._parts, self._nodes, self._tree)
 
     @cached_property
     def _parts(self) -> tuple[GangPart, ...]:

@@ -13,12 +13,16 @@ def faults(queues: Mapping[str, Queue], known: Mapping[str, str] = NONE) -> dict
 
     `known` are faults that were found already; what is below those queues is not active either.
     """
-    found = {name: fault for name, queue in queues.items() if (fault := _own_fault(queue, queues))}
+    above = {each.parent for each in queues.values()}
+    own = {name: _own_fault(queue, queues) for name, queue in queues.items()}
+    leaves = (queue for name, queue in queues.items() if name not in above)
+    own |= {each.name: own[each.name] or _fault_of_lending(each) for each in leaves}
+    found = {name: fault for name, fault in own.items() if fault}
     found.update(known)
     for name in queues:
-        above = _faulty_above(name, queues, found)
-        if above and name not in found:
-            found[name] = f"spec.parent: queue {above!r} above it is not active"
+        faulty = _faulty_above(name, queues, found)
+        if faulty and name not in found:
+            found[name] = f"spec.parent: queue {faulty!r} above it is not active"
     return found
 
 
@@ -51,6 +55,14 @@ def _fault_of_limits(queue: Queue) -> str:
     ):
         if limits and not queue.parent:
             return f"spec.{field}: a queue without parent has no queue to share with"
+    return ""
+
+
+def _fault_of_lending(queue: Queue) -> str:
+    """Say that a queue would lend more than it has; one above others lends what those have too.
+
+    What those have is not compared: an edit of one of them would stop all.
+    """
     for resource, limit in sorted(queue.lending_limit.items()):
         quota = queue.quota.get(resource, 0)
         if limit > quota:

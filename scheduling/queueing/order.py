@@ -14,7 +14,7 @@ behind a blocked gang is, but the repairs of gangs that run.
 """
 
 import heapq
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from itertools import groupby, repeat
 
 import numpy as np
@@ -39,11 +39,20 @@ NO_END = 2**31
 """The position up to which a line goes on that nothing stops."""
 
 
+Level = Callable[[PendingGang, int], int]
+"""How far up the quota is that covers a gang, given that which covers it beside all in use."""
+
+
+def _counted(_: PendingGang, counted: int) -> int:
+    return counted
+
+
 class QueueOrder:
     """One cycle's walk over the queues; what it hands out must be taken, blocked or passed over.
 
     `held` is what the gangs of each queue hold (queues x resources), `cluster` what all nodes have
-    of each resource; `overdue` are the gangs that have waited too long.
+    of each resource; `overdue` are the gangs that have waited too long. `level` judges the quota of
+    gangs that may reclaim it.
 
     Of most queues nothing is decided in a cycle: all of them together are looked at as columns.
     Only a queue whose turn comes is walked gang by gang (`_Progress`).
@@ -55,9 +64,11 @@ class QueueOrder:
         held: Amounts,
         cluster: Mapping[str, int],
         overdue: Container[GangKey] = frozenset(),
+        level: Level = _counted,
     ) -> None:
         self._tree: QuotaTree = waiting.tree
         self._waiting, self._columns, self._overdue = waiting, waiting.columns, overdue
+        self._level = level
         self._cluster = np.maximum(1, self._tree.requests(cluster))
         self._most = self._tree.most
         if cluster:
@@ -223,11 +234,20 @@ class QueueOrder:
 
     def _ranks(self, queues: Positions, positions: Positions, demands: Amounts) -> Iterator[Rank]:
         """Yield what orders gangs, one of each queue, among each other."""
-        levels = self._tree.borrowing_levels(queues, demands, self._held, self._used)
+        counted = self._tree.borrowing_levels(queues, demands, self._held, self._used).tolist()
+        lines = [self._waiting.line(self._tree.names[row]) for row in queues.tolist()]
+        heads = list(zip(lines, positions.tolist(), strict=True))
+        levels = np.array(
+            [
+                self._level(line.gangs[at], level)
+                for (line, at), level in zip(heads, counted, strict=True)
+            ],
+            dtype=np.intp,
+        )
         shares = np.where(levels > 0, self._shares_of_cluster(queues), self._shares[queues])
-        told = (queues.tolist(), positions.tolist(), levels.tolist(), shares.tolist())
-        for row, at, level, share in zip(*told, strict=True):
-            yield self._rank_of(self._waiting.line(self._tree.names[row]), at, level, share)
+        told = (heads, levels.tolist(), shares.tolist())
+        for (line, at), level, share in zip(*told, strict=True):
+            yield self._rank_of(line, at, level, share)
 
     def _walk(self, row: int, name: str) -> None:
         """Go on gang by gang in a queue whose turn has come."""
@@ -336,7 +356,8 @@ class QueueOrder:
 
     def _rank_with(self, line: Line, at: int, demand: Amounts) -> Rank:
         row = self._tree.index[line.queue.name]
-        level = self._tree.borrowing_level(row, demand, self._held, self._used)
+        counted = self._tree.borrowing_level(row, demand, self._held, self._used)
+        level = self._level(line.gangs[at], counted)
         share = self._share_held(row) if level else float(self._shares[row])
         return self._rank_of(line, at, level, share)
 

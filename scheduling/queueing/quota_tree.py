@@ -83,6 +83,11 @@ class QuotaTree:
         at = self.index.get(name)
         return at is None or bool(self.limited[at].any())
 
+    def unlimited_beside_others(self, at: int) -> tuple[str, ...]:
+        """Return what a queue may take without limit, though others below its root may not."""
+        others = self.limited[self.same_root(at)].any(axis=0)
+        return tuple(self.resources[each] for each in np.flatnonzero(others & ~self.limited[at]))
+
     def requests(self, amounts: Mapping[str, int]) -> Amounts:
         """Return amounts by resource as a row, without the resources that no queue names."""
         return np.array([min(amounts.get(each, 0), MOST) for each in self.resources], np.int64)

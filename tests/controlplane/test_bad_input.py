@@ -30,25 +30,19 @@ BAD_QUEUES: list[tuple[Json, str]] = [
     ({"quota": {f"example.com/{at}": 1 for at in range(65)}}, "must have at most 64 items"),
     ({"parent": "p", "borrowingLimit": {"cpu": -1}}, "amounts must not be negative"),
     ({"parent": "p", "lendingLimit": {"cpu": -1}}, "amounts must not be negative"),
-    (
-        {"parent": "p", "quota": {"cpu": "1900m"}, "lendingLimit": {"cpu": 2}},
-        "lendingLimit must not exceed quota",
-    ),
-    (
-        {"parent": "p", "quota": {"memory": "1G"}, "lendingLimit": {"memory": "1Gi"}},
-        "lendingLimit must not exceed quota",
-    ),
     ({"lendingLimit": {"cpu": 1}}, "lendingLimit needs a parent"),
     ({"nodeSelectorScope": "Gpus"}, "spec.nodeSelectorScope"),
     ({"timeouts": {"readySeconds": 0}}, "spec.timeouts.readySeconds"),
     ({"timeouts": {"slotSeconds": -1}}, "spec.timeouts.slotSeconds"),
     ({"timeouts": {"slotSeconds": 2592001}}, "spec.timeouts.slotSeconds"),
     ({"whenBroken": "Restart"}, "spec.whenBroken"),
+    ({"stop": "Drain"}, "spec.stop"),
 ]
 GOOD_QUEUES: list[Json] = [
     {"quota": {"cpu": 4, "memory": "1.5Gi", "nvidia.com/gpu": "8", "pods": "1e3", "x/y": "+1"}},
     {"parent": "p", "quota": {"cpu": "2"}, "lendingLimit": {"cpu": "2000m"}},
     {"parent": "p", "quota": {"cpu": "2"}, "lendingLimit": {"memory": "0"}},
+    {"parent": "p", "quota": {"cpu": "2"}, "lendingLimit": {"cpu": "3"}},
     {"parent": "p", "lendingLimit": {}, "borrowingLimit": {"cpu": 0}},
     {"quota": {f"example.com/{at}": "1" for at in range(64)}},
 ]

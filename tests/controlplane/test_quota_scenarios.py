@@ -173,6 +173,25 @@ def test_a_queue_that_is_deleted_while_it_is_applied_again(plot: Plot) -> None:
     plot.wait_running("waits", 2)
 
 
+def test_a_queue_that_is_stopped_and_drained_goes_on_as_it_was(plot: Plot) -> None:
+    """The stop is of the queue above."""
+    plot.add_node(8)
+    plot.add_queue("top", quota={"cpu": 4})
+    plot.add_queue("team", parent=plot.queue("top"))
+    plot.create(pods_of("runs", 2, queue=plot.queue("team")))
+    plot.wait_running("runs", 2)
+    plot.change_queue("top", stop="Hold")
+    plot.create(pods_of("waits", 2, queue=plot.queue("team")))
+    plot.wait_phase("waits", "Queued", "QueueStopped", plot.queue("top"))
+    assert plot.bound("runs")
+    plot.change_queue("top", stop="HoldAndDrain")
+    plot.wait_phase("runs", "Queued", "QueueStopped", plot.queue("top"))
+    wait_uses(plot, "top", "cpu 0/4")
+    plot.change_queue("top", stop="None")
+    plot.wait_running("runs", 2)
+    plot.wait_running("waits", 2)
+
+
 def test_a_parent_that_comes_changes_and_goes_while_gangs_wait(plot: Plot) -> None:
     plot.add_node(8)
     plot.add_queue("leaf", parent=plot.queue("top"))

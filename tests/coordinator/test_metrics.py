@@ -34,7 +34,7 @@ from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
 from tests.coordinator.journeys import test_late_starts as late_starts
-from tests.coordinator.journeys.test_queues import gang_in, queue
+from tests.coordinator.journeys.test_queues import change, gang_in, queue
 from tests.coordinator.scraping import executor_of, scrape, scrape_world, value
 from tests.coordinator.shell.test_definitions import Served
 from tests.coordinator.shell.test_executor import (
@@ -106,6 +106,15 @@ async def test_muster_queue_pending_moves() -> None:
     world.settle(seconds=5)
     await scrape_world(world)
     assert value("muster_queue_pending", queue="red") == 0
+
+
+async def test_muster_queue_stopped_moves() -> None:
+    world = a_queue_with_quota()
+    for stop, shown in (("Hold", 1), ("None", 0)):
+        change(world, "all", stop=stop)
+        world.settle(seconds=5)
+        await scrape_world(world)
+        assert value("muster_queue_stopped", queue="red") == shown
 
 
 async def test_muster_queue_usage_moves() -> None:

@@ -685,6 +685,26 @@ def test_what_a_node_has_beyond_all_pods_of_an_aged_gang_that_it_could_run_passe
     assert isinstance(verdicts["other"], Admitted) == passes
 
 
+@pytest.mark.parametrize("rule", [WhenBlocked.BEST_EFFORT, WhenBlocked.BACKFILL])
+@pytest.mark.parametrize(("pods", "passes"), [(8, True), (9, False)])
+def test_a_gang_goes_where_nothing_is_kept_though_another_node_is_better(
+    rule: WhenBlocked, pods: int, *, passes: bool
+) -> None:
+    """The aged gang needs n1, which is the fuller node and preferred; n2 has room for eight."""
+    names = ("n1", "n2")
+    nodes = tuple(node(name, gpu=8, labels={"name": name}) for name in names)
+    on_n1 = group("workers", 8, shape(gpu=1, selector={"name": "n1"}))
+    big, old = replace(gang("big", on_n1), queue="a"), holds("old", {"n1": 4}, ends=100)
+    verdicts, passed = decide(
+        [team(rule)], big, asks("other", pods, created=1), running=[old], aged=[big], nodes=nodes
+    )
+    other = verdicts["other"]
+    assert isinstance(other, Admitted) == passes
+    assert passed == (["big"] if passes else [])
+    if isinstance(other, Admitted):
+        assert [at for each in other.placement.assignments for at, _ in each.nodes] == ["n2"]
+
+
 def test_a_gang_with_a_host_port_does_not_pass_on_what_an_aged_one_leaves() -> None:
     """Amounts alone are looked at, and a port may be what the aged gang needs too."""
     big = replace(gang("big", group("workers", 4, shape(gpu=2, cpu=3))), queue="a")

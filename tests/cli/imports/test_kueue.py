@@ -102,12 +102,13 @@ def test_cohorts_have_parents_and_quota_and_give_way_to_queues_of_their_name() -
     assert queues_of(outcome)
 
 
-def test_a_cohort_that_lends_more_than_its_own_quota_is_named() -> None:
+def test_a_cohort_without_quota_bounds_what_its_members_lend() -> None:
     shared = group(("plain", [quota("cpu", 0, lend=3)]))
-    outcome = imported(PLAIN, made("Cohort", "c", parentName="org", resourceGroups=[shared]))
-    assert "lendingLimit" not in specs(outcome)["c"]
-    place = "spec.resourceGroups[0].flavors[0].resources[0].lendingLimit"
-    assert fields(outcome.left_out) == {("Cohort c", place, "3")}
+    cohort = made("Cohort", "c", parentName="org", resourceGroups=[shared])
+    outcome = imported(PLAIN, cohort, cluster_queue("q", CPUS, cohortName="c"))
+    assert specs(outcome)["c"]["lendingLimit"] == {"cpu": 3}
+    assert outcome.left_out == []
+    assert queues_of(outcome)
 
 
 def test_two_flavors_are_two_queues_below_one_that_holds_the_rest() -> None:
@@ -232,7 +233,6 @@ def test_preemption(said: Json, mapped: Json | None, lost: list[str]) -> None:
 @pytest.mark.parametrize(
     ("spec", "field", "value"),
     [
-        ({"stopPolicy": "Hold"}, "spec.stopPolicy", "Hold"),
         ({"fairSharing": {"weight": "2"}}, "spec.fairSharing.weight", "2"),
         ({"admissionChecks": ["c"]}, "spec.admissionChecks", '["c"]'),
         (
@@ -246,6 +246,13 @@ def test_preemption(said: Json, mapped: Json | None, lost: list[str]) -> None:
 def test_what_has_no_counterpart_is_named(spec: Json, field: str, value: str) -> None:
     outcome = imported(PLAIN, cluster_queue("q", CPUS, **spec))
     assert fields(outcome.left_out) == {("ClusterQueue q", field, value)}
+
+
+@pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
+def test_a_queue_that_is_stopped_stays_stopped(policy: str) -> None:
+    outcome = imported(PLAIN, cluster_queue("q", CPUS, stopPolicy=policy))
+    assert specs(outcome)["q"]["stop"] == policy
+    assert outcome.left_out == []
 
 
 def test_tolerations_topologies_and_priorities_are_named() -> None:

@@ -94,13 +94,13 @@ def test_a_root_counts_what_is_promised_at_every_level_below_it() -> None:
     assert most(outcome)["root"] == 20_000
 
 
-def test_a_parent_cannot_keep_what_the_queues_below_it_have() -> None:
+def test_a_parent_keeps_what_the_queues_below_it_have() -> None:
     outcome = imported(
         queue("team", deserved={"cpu": 10}, guarantee={"cpu": 2}),
         queue("x", parent="team", deserved={"cpu": 6}),
     )
-    assert "lendingLimit" not in specs(outcome)["team"]
-    assert fields(outcome.left_out) == {("Queue team", "spec.guarantee.resource[cpu]", "2")}
+    assert specs(outcome)["team"]["lendingLimit"] == {"cpu": 8}
+    assert outcome.left_out == []
     assert queues_of(outcome)
 
 

@@ -249,6 +249,13 @@ def test_what_escapes_all_quota_is_named(changed: Json, check: str, said: str) -
     assert "docs/queues.md" in found.remedy
 
 
+def test_a_resource_that_is_unlimited_in_one_of_several_queues_is_named() -> None:
+    told = {"type": "ResourcesLimited", "status": "False", "message": "spec.quota: cpu is ..."}
+    queue = {**gang_queue("q", QUOTA), "status": {"conditions": [told]}}
+    (found,) = (e for e in examine(seen(queues=[queue])).findings if e.check == "quota")
+    assert (found.state, found.message) == (State.WARN, "GangQueue q: spec.quota: cpu is ...")
+
+
 @pytest.mark.parametrize(
     "changed",
     [

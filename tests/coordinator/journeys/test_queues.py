@@ -274,7 +274,7 @@ def test_what_is_below_an_inactive_queue_counts_above_it() -> None:
     )
     world.create(gang_in("inner", "a", 5))
     world.settle(seconds=10)
-    change(world, "red", lendingLimit={"cpu": "5"})
+    change(world, "red", lendingLimit={"cpu": "9999999999999999999999"})
     world.create(gang_in("blue", "b", 3))
     world.settle(seconds=10)
     assert active(world, "inner")[:2] == ("False", "ParentNotActive")
@@ -590,6 +590,33 @@ def test_a_node_selector_that_binds_no_pod_is_told() -> None:
     change(world, "team", nodeSelectorScope="All")
     world.settle(seconds=20)
     assert conditions(world, "team") == {"Active": ("True", "Active")}
+
+
+def test_a_resource_that_queues_beside_have_quota_of_and_this_one_has_not_is_told() -> None:
+    """It is unlimited there; a queue that takes no gangs of its own need not hear of it."""
+    gpus = queue("gpus", parent="all", quota={GPU: "8"})
+    world = World(queue("all"), queue("team", cpu=4, parent="all"), gpus, queue("apart", cpu=1))
+    world.settle(seconds=10)
+    told = {each["type"]: each for each in status_of(world, "team")["conditions"]}
+    assert (told["ResourcesLimited"]["status"], told["ResourcesLimited"]["reason"]) == (
+        "False",
+        "UnlimitedResource",
+    )
+    assert told["ResourcesLimited"]["message"] == (
+        f"spec.quota: {GPU} is unlimited in this queue, though another one below all has quota of "
+        "it; allowed: an amount here or in a queue above, 0 for none"
+    )
+    assert "cpu is unlimited" in conditions_of(world, "gpus")["ResourcesLimited"]
+    assert "ResourcesLimited" not in conditions_of(world, "apart")
+
+    change(world, "all", quota={"cpu": "0", GPU: "0"})
+    world.settle(seconds=20)
+    assert "ResourcesLimited" not in conditions_of(world, "team")
+
+
+def conditions_of(world: World, name: str) -> dict[str, str]:
+    """The messages of a queue's conditions."""
+    return {each["type"]: each.get("message", "") for each in status_of(world, name)["conditions"]}
 
 
 def test_the_built_in_queue_is_not_written() -> None:

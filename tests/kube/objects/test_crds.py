@@ -168,7 +168,7 @@ def test_a_queue_is_decoded_whole() -> None:
         "parent": "all", "quota": {"cpu": "8"}, "borrowingLimit": {"cpu": 4},
         "lendingLimit": {"cpu": "500m"}, "namespaceSelector": selector,
         "nodeSelector": {"zone": "z1"}, "nodeSelectorScope": "All",
-        "ordering": "FIFO", "whenBlocked": "Strict", "whenBroken": "Requeue",
+        "ordering": "FIFO", "whenBlocked": "Strict", "whenBroken": "Requeue", "stop": "Hold",
         "createPods": "WhenAdmitted",
         "ageing": {"maxPasses": 3, "maxWaitSeconds": 60}, "defaultDurationSeconds": 3600,
         "preemption": {

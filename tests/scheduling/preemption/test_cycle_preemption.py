@@ -232,6 +232,38 @@ def test_where_nothing_can_be_taken_the_refusal_says_why() -> None:
     )
 
 
+ONES = [part(f"one-{at}", {"n1": 1}, admitted=10.0 + at) for at in range(8)]
+
+
+def test_one_large_gang_is_stopped_where_many_small_ones_would_be() -> None:
+    """Though it was admitted before all of them."""
+    parts = [*ONES, part("large", {"n2": 8})]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8, "n2": 8}, [Spec("p", "a", 8, priority=1)], parts
+    )
+    assert taken(cluster) == {"p": ["large"]}
+
+
+def test_many_small_gangs_are_stopped_where_the_large_one_has_a_higher_priority() -> None:
+    parts = [*ONES, part("large", {"n2": 8}, priority=1)]
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)], {"n1": 8, "n2": 8}, [Spec("p", "a", 8, priority=2)], parts
+    )
+    assert taken(cluster) == {"p": sorted(f"one-{at}" for at in range(8))}
+
+
+def test_of_as_many_gangs_those_with_fewer_pods_are_stopped() -> None:
+    """Each node alone is enough; the gang with many pods is the newest."""
+    few = replace(part("few", {"n2": 8}), room=(("n2", ((GPU, 8), ("pods", 1))),))
+    cluster = Cluster(
+        [Queue("a", within_queue=LOWER)],
+        {"n1": 8, "n2": 8},
+        [Spec("p", "a", 8, priority=1)],
+        [part("many", {"n1": 8}, admitted=10.0), few],
+    )
+    assert taken(cluster) == {"p": ["few"]}
+
+
 def test_a_surplus_stops_nothing() -> None:
     parts = [part("high", {"n1": 4}, priority=1), part("low", {"n1": 4})]
     gangs = [Spec("high", "a", 4, priority=1, surplus=2)]
@@ -271,7 +303,6 @@ def test_nothing_is_begun_that_is_stopped_at_once_for_a_gang_of_a_queue_above_wh
     assert (cluster.runs("m"), cluster.stopped) == (4, [])
 
 
-@pytest.mark.xfail(strict=True, reason="the order counts what gangs of lower priority use as well")
 def test_nothing_is_begun_that_is_stopped_at_once_for_one_of_higher_priority_than_what_runs() -> (
     None
 ):

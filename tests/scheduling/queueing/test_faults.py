@@ -34,6 +34,11 @@ def test_a_queue_lends_no_more_than_its_quota() -> None:
     assert "lendingLimit[nvidia.com/gpu]: 5 is more than the quota of 4" in fault
 
 
+def test_what_the_members_of_a_queue_lend_beyond_it_is_no_matter_of_its_own_quota() -> None:
+    inner = Queue("a", "all", {GPU: 4}, lending_limit={GPU: 5, "cpu": 1})
+    assert found(Queue("all"), inner, Queue("b", "a", {GPU: 4})) == {}
+
+
 def test_limits_need_a_parent() -> None:
     assert "borrowingLimit" in found(Queue("a", "", {GPU: 4}, {GPU: 5}))["a"]
 

@@ -48,6 +48,13 @@ def test_what_is_not_lent_stays_with_its_queue() -> None:
     assert available(queues, {"a": 11}) == {"all": 0, "a": 0, "b": 5}
 
 
+def test_a_queue_without_quota_bounds_what_its_members_lend_outside() -> None:
+    inner = team("inner", 0, lends=3)
+    queues = [ALL, team("a", 8), inner, Queue("member", "inner", {GPU: 8}), Queue("x", "inner")]
+    assert available(queues, {}) == {"all": 11, "a": 11, "inner": 16, "member": 16, "x": 16}
+    assert available(queues, {"a": 11})["member"] == 5
+
+
 def test_a_borrower_takes_no_more_than_its_limit() -> None:
     queues = [ALL, team("a", 8, borrows=2), team("b", 8)]
     assert available(queues, {"a": 9})["a"] == 1
