@@ -195,6 +195,13 @@ cli: $(CLI_VENV)/ready ## write `muster` as one file to dist/, for this platform
 	  --target $(CLI_PACKAGES)/site $(CLI_PACKAGES)/wheel/*.whl
 	$(CLI_VENV)/bin/python -m download.command_file $(CLI_PACKAGES)/site dist
 
+# Where a release can be downloaded; the build server of GitHub says which repository it is.
+REPOSITORY ?= $(GITHUB_SERVER_URL)/$(GITHUB_REPOSITORY)
+
+.PHONY: krew
+krew: venv ## write krew's archives and manifest to dist/, of what make cli wrote for each platform
+	$(BIN)/python -m download.krew "$(REPOSITORY)" dist
+
 .PHONY: image
 image: ## build the container image, named by IMAGE
 	docker build --build-arg BASE_IMAGE=$(BASE_IMAGE) --tag $(IMAGE) .
@@ -221,7 +228,7 @@ release-check: venv ## check that version, CHANGELOG and documents agree; TAG= a
 	$(BIN)/python -m tests.packaging.release --tag "$(TAG)" --image "$(IMAGE)"
 
 .PHONY: release
-release: release-check wheel sbom ## publish TAG on GitHub: wheel, source archive, SBOM, what changed
+release: release-check wheel sbom krew ## publish TAG on GitHub: wheel, source archive, command, SBOM
 	$(BIN)/python -m tests.packaging.release --tag "$(TAG)" --notes out/notes.md
 	gh release create "$(TAG)" --verify-tag --title "Muster $(TAG)" --notes-file out/notes.md \
 	  dist/* out/sbom.json
