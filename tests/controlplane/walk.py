@@ -8,7 +8,7 @@ may print what it likes. What only reads is asked until it prints what the page 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +18,21 @@ from tests.packaging.shell_blocks import fenced
 from tests.packaging.tree import ROOT
 
 QUEUES = ROOT / "docs" / "queues.md"
-WALKED = (QUEUES,)
+KIND = ROOT / "docs" / "kind.md"
+WALKED = (QUEUES, KIND)
 
 _NAMED = re.compile(r"# (\S+\.yaml)\n(.*)", re.DOTALL)
 _READS = re.compile(r"kubectl (-n \S+ )?get |muster (status|queue|why|nodes)\b")
 _AGE = re.compile(r"\b(\d+[dhms])+\b")
+
+
+LEFT_OUT = {
+    "kind ": "runs the nodes as containers of Docker",
+    "minikube ": "the same",
+    "make image ": "builds the image with Docker",
+    'kubectl create -k "github.com/': "downloads KubeRay, which the testbed has built",
+}
+"""How commands begin that are not typed, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +57,26 @@ def steps(page: Path) -> Iterator[Step]:
             yield Step(command, tuple(printed))
 
 
-def walk(site: Site, page: Path, at: Path, left_out: frozenset[str] = frozenset()) -> int:
-    """Do all that a page says in a folder, but for the commands left out; say how many it did."""
+def walk(
+    site: Site, page: Path, at: Path, then: Mapping[str, Callable[[], object]] | None = None
+) -> int:
+    """Do all that a page says in a folder, and after a command what a test has to do `then`.
+
+    Say how many commands were typed.
+    """
     for name, text in files(page).items():
+        (at / name).parent.mkdir(exist_ok=True)
         (at / name).write_text(text)
-    taken = [each for each in steps(page) if each.command not in left_out]
+    taken = [each for each in steps(page) if not reason_to_leave_out(each.command)]
     for step in taken:
         take(site, step, at)
+        (then or {}).get(step.command, lambda: None)()
     return len(taken)
+
+
+def reason_to_leave_out(command: str) -> str:
+    """Why a command is not typed; empty where it is."""
+    return next((why for start, why in LEFT_OUT.items() if command.startswith(start)), "")
 
 
 def take(site: Site, step: Step, at: Path) -> None:
