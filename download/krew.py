@@ -24,10 +24,12 @@ PYTHON = "3.13"
 PLATFORMS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("Linux", "x86_64"): ("linux", "amd64"),
     ("Linux", "aarch64"): ("linux", "arm64"),
-    ("Darwin", "x86_64"): ("darwin", "amd64"),
     ("Darwin", "arm64"): ("darwin", "arm64"),
 }
-"""What `uname` calls a platform, and what Go and so krew call it."""
+"""What `uname` calls a platform, and what Go and so krew call it.
+
+Macs with Intel processors are not among them: cryptography is not compiled for them any more.
+"""
 PLUGIN = "kubectl-muster"
 TEMPLATE = Path(__file__).with_name("krew.yaml")
 LICENSE = Path(__file__).parents[1] / "LICENSE"

@@ -22,7 +22,7 @@ from download.krew import LICENSE, MANIFEST, TEMPLATE, files, main, write
 Json = dict[str, Any]
 REPOSITORY = "https://example.com/org/muster"
 VERSION = "1.2.3"
-OF_GO = {(system, arch) for system in ("linux", "darwin") for arch in ("amd64", "arm64")}
+OF_GO = {("linux", "amd64"), ("linux", "arm64"), ("darwin", "arm64")}
 
 
 @pytest.fixture
