@@ -175,6 +175,33 @@ ray: $(RAY_VENV)/ready ## install Ray beside .venv, for the long test of its aut
 wheel: venv ## write wheel and source archive to dist/
 	$(BIN)/python -m hatchling build -d dist -t sdist -t wheel
 
+# The command as one file. Its tools stay out of .venv, in one place for each Python.
+CLI_VENV := out/cli-venv-$(notdir $(PYTHON))
+CLI_PACKAGES := out/cli-packages
+
+$(CLI_VENV)/ready: requirements/build.txt requirements/cli.txt
+	$(PYTHON) -m venv --clear $(CLI_VENV)
+	$(CLI_VENV)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: \
+	  -r requirements/build.txt -r requirements/cli.txt
+	@touch $@
+
+.PHONY: cli
+cli: $(CLI_VENV)/ready ## write `muster` as one file to dist/, for this platform and PYTHON
+	rm -rf $(CLI_PACKAGES)
+	$(CLI_VENV)/bin/python -m hatchling build -t wheel -d $(CLI_PACKAGES)/wheel
+	$(CLI_VENV)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: --no-compile \
+	  --target $(CLI_PACKAGES)/site -r requirements/runtime.txt
+	$(CLI_VENV)/bin/python $(PIP_INSTALL) --no-index --no-deps --no-compile --upgrade \
+	  --target $(CLI_PACKAGES)/site $(CLI_PACKAGES)/wheel/*.whl
+	$(CLI_VENV)/bin/python -m download.command_file $(CLI_PACKAGES)/site dist
+
+# Where a release can be downloaded; the build server of GitHub says which repository it is.
+REPOSITORY ?= $(GITHUB_SERVER_URL)/$(GITHUB_REPOSITORY)
+
+.PHONY: krew
+krew: venv ## write krew's archives and manifest to dist/, of what make cli wrote for each platform
+	$(BIN)/python -m download.krew "$(REPOSITORY)" dist
+
 .PHONY: image
 image: ## build the container image, named by IMAGE
 	docker build --build-arg BASE_IMAGE=$(BASE_IMAGE) --tag $(IMAGE) .
@@ -201,7 +228,7 @@ release-check: venv ## check that version, CHANGELOG and documents agree; TAG= a
 	$(BIN)/python -m tests.packaging.release --tag "$(TAG)" --image "$(IMAGE)"
 
 .PHONY: release
-release: release-check wheel sbom ## publish TAG on GitHub: wheel, source archive, SBOM, what changed
+release: release-check wheel sbom krew ## publish TAG on GitHub: wheel, source archive, command, SBOM
 	$(BIN)/python -m tests.packaging.release --tag "$(TAG)" --notes out/notes.md
 	gh release create "$(TAG)" --verify-tag --title "Muster $(TAG)" --notes-file out/notes.md \
 	  dist/* out/sbom.json

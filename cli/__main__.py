@@ -1,5 +1,8 @@
 """`muster COMMAND`: what people ask of Muster. Each command is a module of its own."""
 
+import sys
+from pathlib import Path
+
 import click
 
 from cli.endings import TABLE
@@ -51,9 +54,10 @@ def main() -> None:
     """
 
 
-def as_plugin() -> None:
-    """Run as `kubectl muster`, which is what help then calls it."""
-    main(prog_name="kubectl muster")
+def run() -> None:
+    """Run as what it was called by: `muster`, whatever its file is called, or `kubectl muster`."""
+    plugin = Path(sys.argv[0]).name.startswith("kubectl-")
+    main(prog_name="kubectl muster" if plugin else "muster")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pins what pyproject.toml asks for in runtime.txt, build.txt, docs.txt, ray.txt, sbom.txt and dev.txt; `make lock` calls it.
+# Pins what pyproject.toml asks for in runtime.txt, build.txt, cli.txt, docs.txt, ray.txt, sbom.txt and dev.txt; `make lock` calls it.
 # usage: lock.sh BIN [--upgrade], BIN being where pip-compile and dependency-groups are
 set -eu
 
@@ -22,13 +22,15 @@ pin() {
         --no-emit-options --output-file "$out" "$@"
     {
         echo "# Written by \`make lock\` from pyproject.toml."
-        sed -e 's/-r -$/pyproject.toml (group '"$name"')/' "$out"
+        sed -e 's/-r -$/pyproject.toml (group '"$name"')/' \
+            -e '/^# The following packages are considered to be unsafe/d' "$out"
     } >"$out.new"
     mv "$out.new" "$out"
 }
 
 pin runtime "$@" pyproject.toml
 "$bin/dependency-groups" build | pin build "$@" -
+"$bin/dependency-groups" cli | pin cli "$@" -
 "$bin/dependency-groups" docs | pin docs "$@" -
 "$bin/dependency-groups" ray | pin ray "$@" -
 "$bin/dependency-groups" sbom | pin sbom "$@" -

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from cli import endings
-from cli.__main__ import as_plugin
+from cli.__main__ import run as run_by_name
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.report.objects import RayOwner, RayOwnerStatus
 from kube.api.client import Resource
@@ -290,15 +290,24 @@ def test_an_option_before_the_command_that_it_does_not_know_is_told() -> None:
     assert "No such option" in run(FakeReader({}), "--wide", "status").stderr
 
 
-def test_as_a_plugin_of_kubectl_it_calls_itself_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("/usr/local/bin/muster", "muster"),
+        ("/home/me/.krew/bin/kubectl-muster", "kubectl muster"),
+        ("./muster-0.1.0-python3.13-Linux-x86_64.pyz", "muster"),
+    ],
+)
+def test_it_calls_itself_what_it_was_called_by(
+    file: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    assert scripts["kubectl-muster"] == f"{as_plugin.__module__}:{as_plugin.__name__}"
-    monkeypatch.setattr(sys, "argv", ["kubectl-muster", "why", "--help"])
+    entry = f"{run_by_name.__module__}:{run_by_name.__name__}"
+    assert (scripts["muster"], scripts["kubectl-muster"]) == (entry, entry)
+    monkeypatch.setattr(sys, "argv", [file, "why", "--help"])
     with pytest.raises(SystemExit, match="0"):
-        as_plugin()
-    assert capsys.readouterr().out.startswith("Usage: kubectl muster why [OPTIONS]")
+        run_by_name()
+    assert capsys.readouterr().out.startswith(f"Usage: {said} why [OPTIONS]")
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])

@@ -2,20 +2,17 @@
 
 On one control plane with Muster installed by the first block of docs/install.md; kwok plays the
 installation's pods, and the programs run beside it. What would change the installation is sent as
-a dry run on the server. A command that cannot be run here is in `NOT_RUN`, with the reason.
+a dry run on the server. A command that cannot be run here is in `NOT_RUN`, with the reason. The
+tutorials are walked instead, for real: test_walks.py.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -30,6 +27,8 @@ from testbed.nodes import GPU, NodeSpec, copies
 from testbed.options import Options
 from testbed.waiting import wait_until
 from tests.cli.imports import test_mcad, test_volcano
+from tests.controlplane.site import Site, equipped
+from tests.controlplane.walk import WALKED
 from tests.packaging.shell_blocks import DOCUMENTS, commands, fenced, page_of, scripts, words_of
 from tests.packaging.tree import ROOT
 
@@ -38,16 +37,15 @@ PAGES = [
     each
     for each in DOCUMENTS
     if page_of(each).startswith(("README", "docs/")) and each.parent.name != "decisions"
+    if each not in WALKED
 ]
-GIVEN_UP = 120.0
-"""Seconds that no command takes."""
-
 NOT_RUN = {
     "make": "runs the tests, builds or measures",
     "docker": "pushes to a registry, which no test has",
     "helm": "tests/charts installs the chart, with the Helm of make test-long",
     "python": "measures for minutes, or makes other control planes: the tests and benchmarks do",
     ".venv/bin/python": "the same",
+    "kubectl krew": "krew is a program of others; tests/download holds the manifest against its rules",
     "kubectl port-forward": "kwok's pods have no network",
     "kubectl logs": "kwok's pods write none",
     "kubectl rollout": "restart has no dry run, and kwok's pods end no rollout",
@@ -116,88 +114,6 @@ MENTIONED = re.compile(
 
 
 # ---- the installation
-
-
-@dataclass
-class Site:
-    """The cluster, and a folder with what the commands find: kubectl, muster, a kubeconfig."""
-
-    cluster: Cluster
-    folder: Path
-
-    def run(self, text: str, at: Path, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in a folder as bash does; it is interrupted once it has said something
-        where it never ends by itself."""
-        process = subprocess.Popen(
-            ["bash", "-o", "pipefail", "-c", text],
-            cwd=at,
-            env={**self.environment, **more},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        first = ""
-        try:
-            if ENDS.get(text) == INTERRUPTED:
-                first = process.stdout.readline()
-                os.killpg(process.pid, signal.SIGINT)
-            out, err = process.communicate(timeout=GIVEN_UP)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        return subprocess.CompletedProcess(text, process.returncode, first + out, err)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Of a person who has nothing but these programs and that kubeconfig."""
-        return {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-            "HOME": str(self.folder),
-            "KUBECONFIG": str(self.folder / "config"),
-            "PYTHONPATH": str(ROOT),
-            "COLUMNS": "200",
-        }
-
-
-READS = "get describe diff wait auth explain kustomize muster"
-WRITES = "apply create delete patch label annotate scale replace"
-KUBECTL = """#!/bin/bash
-# Writes of the documents are dry runs, but for the installation itself.
-for word in "$@"; do
-  [[ " {reads} " == *" $word "* ]] && break
-  [[ " {writes} " == *" $word "* ]] && dry=--dry-run=server && break
-done
-[[ $FOR_REAL || "$*" == *--dry-run* ]] && dry=
-exec {kubectl} "$@" $dry
-"""
-MUSTER = """#!/bin/sh
-exec {python} -c "from cli.__main__ import main; main(prog_name='muster')" "$@"
-"""
-
-
-def executable(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
-
-
-def equipped(cluster: Cluster, folder: Path) -> Site:
-    """Lay out the programs, and a kubeconfig with the contexts that the pages name."""
-    (folder / "bin").mkdir(parents=True)
-    kubectl = cluster.site.programs.program("kubectl")
-    executable(
-        folder / "bin" / "kubectl", KUBECTL.format(reads=READS, writes=WRITES, kubectl=kubectl)
-    )
-    for name in ("muster", "kubectl-muster"):
-        executable(folder / "bin" / name, MUSTER.format(python=sys.executable))
-    config = yaml.safe_load(cluster.kubeconfig.read_text())
-    (context,) = config["contexts"]
-    context["context"]["namespace"] = TEAM
-    config["contexts"].append({**context, "name": "prod"})
-    (folder / "config").write_text(yaml.safe_dump(config))
-    return Site(cluster, folder)
 
 
 def workplace(parent: Path) -> Path:
@@ -300,7 +216,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("documents")
     with Cluster.start(folder / "root", Options()) as cluster:
         cluster.add_nodes([*copies(NodeSpec("gpu", cpus=96, memory="768Gi", gpus=8), 5)])
-        site = equipped(cluster, folder / "site")
+        site = equipped(cluster, folder / "site", TEAM)
         first, *_ = scripts(ROOT / "docs" / "install.md")
         at = workplace(site.folder)
         shutil.rmtree(at / "overlay")
@@ -399,7 +315,7 @@ def test_a_command_of_the_prose_ends_as_its_page_says(site: Site, text: str) -> 
 
 
 def ends_as_documented(site: Site, text: str, at: Path) -> None:
-    done = site.run(filled(text), at)
+    done = site.run(filled(text), at, interrupted=ENDS.get(text) == INTERRUPTED)
     said = f"{filled(text)}\n{done.stdout}{done.stderr}"
     assert done.returncode == ENDS.get(text, FINE), said
     assert "Traceback" not in done.stderr, said

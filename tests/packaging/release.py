@@ -27,7 +27,7 @@ DEVELOPMENT = "muster:dev"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 _HEAD = re.compile(r"\[(?P<version>[^\]]+)\](?: - (?P<date>\S+))?")
-_NAMED = re.compile(r"(?:/muster:|newTag: |\bmuster:)(\d+\.\d+\.\d+)\b")
+_NAMED = re.compile(r"(?:/muster:|newTag: |\bmuster[:-])(\d+\.\d+\.\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ def faults_of_release(changelog: str, version: str, tag: str, image: str) -> Ite
 
 
 def faults_of_documents(texts: dict[str, str], version: str) -> Iterator[str]:
-    """Say which documents name an image of another version."""
+    """Say which documents name an image or a file of another version."""
     for name, text in texts.items():
         for other in set(_NAMED.findall(text)) - {version}:
-            yield f"{name}: names the image of {other}, the version is {version}"
+            yield f"{name}: names an image or a file of {other}, the version is {version}"
 
 
 def faults_of_chart(chart: Path, version: str) -> Iterator[str]:

@@ -54,6 +54,8 @@ OF_RAY = {f"ray{kind}{end}" for kind in ("cluster", "job", "service") for end in
 TAKEN_AS_THEY_ARE = {
     "helm": "make test-long renders and installs the chart with it",
     "docker": "pushes to a registry, which no test has",
+    "kind": "needs Docker",
+    "minikube": "needs Docker",
     "jq": "reads what muster prints",
     **dict.fromkeys(("mkdir", "cat", "sed", "umask", "for", "done"), "the shell's own, or POSIX"),
     "source": "runs a script that muster prints",

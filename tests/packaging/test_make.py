@@ -16,7 +16,8 @@ needs_make = pytest.mark.skipif(MAKE is None, reason="make is not installed")
 
 DOCUMENTED = {
     "help", "venv", "build", "format", "lint", "test", "test-unit", "test-long", "demo", "bench",
-    "crds", "docs", "map", "lock", "wheel", "image", "sbom", "release-check", "release", "push",
+    "crds", "docs", "map", "lock", "wheel", "cli", "krew", "image",
+    "sbom", "release-check", "release", "push",
     "clean",
 }  # fmt: skip
 

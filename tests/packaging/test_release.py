@@ -87,11 +87,16 @@ def test_a_release_that_disagrees_is_refused(version: str, tag: str, image: str,
 
 @pytest.mark.parametrize(
     "text",
-    ["make image IMAGE=registry.example.com/muster:0.1.9", "  newTag: 0.1.9", "muster:0.1.9;"],
+    [
+        "make image IMAGE=registry.example.com/muster:0.1.9",
+        "  newTag: 0.1.9",
+        "muster:0.1.9;",
+        "pipx install ./muster-0.1.9-py3-none-any.whl",
+    ],
 )
-def test_a_document_with_the_image_of_another_version_is_named(text: str) -> None:
+def test_a_document_that_names_another_version_is_named(text: str) -> None:
     [fault] = faults_of_documents({"README.md": text}, "0.2.0")
-    assert fault.startswith("README.md: names the image of 0.1.9")
+    assert fault.startswith("README.md: names an image or a file of 0.1.9")
     assert list(faults_of_documents({"README.md": text}, "0.1.9")) == []
 
 

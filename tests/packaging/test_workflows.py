@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from download.krew import PLATFORMS, PYTHON
 from tests.packaging.test_make import phony
-from tests.packaging.tree import ROOT
+from tests.packaging.tree import ROOT, project
 
 Json = dict[str, Any]
 FOLDER = ROOT / ".github" / "workflows"
@@ -58,15 +59,25 @@ def test_each_target_is_run_where_it_belongs() -> None:
         for path in FOLDER.iterdir()
     }
     assert {"make test", "make test-long", "make test-unit"} == {*ran["test.yml"]}
-    assert {"make image", "make wheel", "make sbom"} <= {*ran["image.yml"]}
-    order = ["make release-check", "make test", "make image", "make push", "make release"]
-    assert ran["release.yml"] == order
+    assert {"make image", "make wheel", "make sbom", "make cli"} <= {*ran["image.yml"]}
+    order = ["make release-check", "make test", "make image", "make push", "make cli"]
+    assert ran["release.yml"] == [*order, "make release"]
 
 
 def test_nothing_is_published_before_the_checks_passed() -> None:
     jobs = read(FOLDER / "release.yml")["jobs"]
-    assert jobs["image"]["needs"] == "check"
-    assert jobs["publish"]["needs"] == "image"
+    assert jobs["image"]["needs"] == jobs["command"]["needs"] == "check"
+    assert jobs["publish"]["needs"] == ["image", "command"]
+
+
+def test_a_release_has_the_command_for_each_platform_and_python() -> None:
+    """Those that krew's manifest names."""
+    of = read(FOLDER / "release.yml")["jobs"]["command"]["strategy"]["matrix"]
+    assert of["platform"] == ["ubuntu-24.04", "ubuntu-24.04-arm", "macos-15"]
+    assert len(of["platform"]) == len(PLATFORMS)
+    assert PYTHON in of["python"]
+    assert f"python:{PYTHON}-slim" in (ROOT / "Dockerfile").read_text()
+    assert f">={of['python'][0]}" == project()["project"]["requires-python"]
 
 
 @every_workflow
@@ -99,7 +110,7 @@ def test_no_job_keeps_a_token_or_runs_for_ever(path: Path) -> None:
     assert workflow["concurrency"]["group"]
     for job in workflow["jobs"].values():
         assert 0 < job["timeout-minutes"] <= 360
-        assert job["runs-on"] == "ubuntu-24.04"
+        assert job["runs-on"] in ("ubuntu-24.04", "${{ matrix.platform }}")
     for _, step in steps(workflow):
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
