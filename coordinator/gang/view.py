@@ -18,7 +18,8 @@ from coordinator.gang.below_minimum import Breaks
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
-from coordinator.gang.held_start import HeldStart, Phase
+from coordinator.gang.held_start.phases import Phase
+from coordinator.gang.held_start.start import HeldStart
 from coordinator.gang.kept_slots import Kept, Start
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.node_requests import NodeCalls
@@ -399,7 +400,7 @@ class GangView:
     ready in time; written by `reconcile.late_starts` and `reconcile.opening`. `breaks` counts how
     often it was stopped for a part that was lost for good; written by `reconcile.below_minimum` and
     `reconcile.opening`. `deadlines` are those that a clock which is set does not move. `not_held`
-    says why it is not held though it is to be; written by `reconcile.holding`. `owner` is the
+    says why it is not held though it is to be; written by `reconcile.held_start`. `owner` is the
     RayJob or RayService that made it, and `owner_text` says what that means for its wait; written
     by `reconcile.owner_deadlines`.
     """

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import REFUSED, Ending, covered, left_in_words, replicas
-from coordinator.gang.held_start import Phase
+from coordinator.gang.held_start.phases import Phase, Sign
 from coordinator.gang.stop_method import DeleteObjects, EvictPods, Keep, Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
@@ -116,7 +116,7 @@ def have_objects_deleted(look: Look) -> Done:
     view, held = look.view, look.view.held
     ends = view.eviction.whole is not None and is_under_way(view) and look.scene.sighted
     if ends and isinstance(stop_method_of(look), DeleteObjects) and held.phase is Phase.RESUMED:
-        held.become(Phase.SUSPENDING, held.generation)
+        held.enter(Sign.GIVEN_BACK, held.state.generation)
     return NOTHING_DONE
 
 
@@ -192,7 +192,7 @@ def _end(look: Look) -> None:
     """Give the placement up; what Muster resumed is to be suspended again."""
     view = look.view
     if _is_suspended_then(look):
-        view.held.become(Phase.SUSPENDING, look.source.metadata.generation)
+        view.held.enter(Sign.GIVEN_BACK, look.source.metadata.generation)
     view.reservation.placement = None
     view.repairs.pod_removed = True
     view.eviction.finish()

@@ -6,7 +6,7 @@ from coordinator.messages.actions import Action
 from coordinator.reconcile.deletions import delete_stranded_pods
 from coordinator.reconcile.demand import ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
-from coordinator.reconcile.holding import let_go
+from coordinator.reconcile.held_start.advance import let_go
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import clear_away, keep_queue, sync_record, write_record

@@ -136,7 +136,7 @@ def _ray_cluster_write_ended(event: RayClusterWriteEnded, known: Known, moment: 
     view = known.views.get(event.gang)
     if view is not None and view.cluster_uid == event.uid:
         refusal = (event.error or "") if event.refused else ""
-        view.held.ended(moment.now, event.error, refusal)
+        view.held.write.ended(moment.now, event.error, refusal)
         known.agenda.dirty.add(event.gang)
 
 
