@@ -84,6 +84,40 @@ Charges = Mapping[Scoped | None, Mapping[str, int]]
 """What quotas count of pods, by what their scopes ask of these; under None of other objects."""
 
 
+Amounts = Mapping[tuple[str, str], int]
+"""Amounts by the name of a ResourceQuota and a resource that it bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much of a resource a ResourceQuota admits, and how much of that is used."""
+
+    hard: int
+    used: int
+
+
+def bounds_of(quotas: Iterable[ResourceQuota]) -> dict[tuple[str, str], Bound]:
+    """Return what quotas bound, as far as it is known what is used of it."""
+    found = {}
+    for quota in quotas:
+        for resource, text in quota.status.used.items():
+            hard = _hard(quota, resource)
+            if hard is not None:
+                found[quota.metadata.name, resource] = Bound(hard, _used(resource, text))
+    return found
+
+
+def counted(charges: Charges, quotas: Iterable[ResourceQuota]) -> Counter[tuple[str, str]]:
+    """Return what each quota counts of charges, by what it bounds."""
+    found: Counter[tuple[str, str]] = Counter()
+    for quota in quotas:
+        for of, amounts in charges.items():
+            if _applies(quota, of):
+                bounded = {*quota.spec.hard, *quota.status.hard} & amounts.keys()
+                found.update({(quota.metadata.name, each): amounts[each] for each in bounded})
+    return +found
+
+
 def charges_of(found: Foreseen) -> Charges:
     """Add up what quotas count of all pods of a gang."""
     charges: dict[Scoped | None, Counter[str]] = {}
