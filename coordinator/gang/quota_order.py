@@ -38,12 +38,17 @@ class Stake:
     """What its pods take."""
     needs: Amounts = field(default_factory=dict)
     """What is refused to it, or has to be there before its pods are created."""
-    gives: Amounts = field(default_factory=dict)
-    """What comes free if it is suspended."""
     leaves: Amounts = field(default_factory=dict)
     """What comes free in any case: its pods are being deleted."""
+    may_make_way: bool = False
+    """It can be suspended, and nothing of it started."""
     is_held: bool = False
     """None of its pods exists: what is free for it is free for others until it is placed."""
+
+    @property
+    def gives(self) -> Amounts:
+        """What comes free if it is suspended."""
+        return self.uses if self.may_make_way else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ def turn_of(stakes: Collection[Stake], free: Amounts) -> Turn:
     ordered, course = in_order(stakes), _Course(Counter(free), Counter(free))
     course.expect(each.leaves for each in ordered)
     for each in ordered:
-        if each.tier is Tier.NEVER_FITS and each.gives:
+        if each.tier is Tier.NEVER_FITS and each.may_make_way:
             course.suspend(each, each)
     for at, each in enumerate(ordered):
         course.serve(each, ordered[at + 1 :])

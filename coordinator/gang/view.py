@@ -8,7 +8,7 @@ Each part names the modules that write it; every other module only reads it.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
 from coordinator.record.urgency import Urgency
+from kube.foreseen.namespace_quota import Charges
 from kube.gang.source import GangSource
 from kube.objects.gang import Gang
 from kube.ray.gang_terms import GangTerms, Misconfigured
@@ -314,6 +315,8 @@ class Unmade:
     exist: int
     since: float
     woken: bool = False
+    fits: bool = False
+    """A ResourceQuota refused them, and has room for them now."""
 
 
 @dataclass(slots=True)
@@ -362,6 +365,20 @@ class Retreat:
     count: int = 0
     until: float = 0.0
     text: str = ""
+
+
+@dataclass(slots=True)
+class QuotaShare:
+    """What ResourceQuotas count of the gang. Written by `reconcile.held_start.quota_stakes`."""
+
+    text: str = ""
+    """Says who has the quota that it lacks."""
+    charges: Mapping[str, Charges] = field(default_factory=dict)
+    """Of one pod, by pod set."""
+    priority: int = 0
+    """The lowest of the pods to come."""
+    read: tuple[int, int] | None = None
+    """The generation and the edition of the rules that this was worked out of."""
 
 
 @dataclass(slots=True)
@@ -422,6 +439,7 @@ class GangView:
     deadlines: Deadlines = field(default_factory=Deadlines)
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
+    quota: QuotaShare = field(default_factory=QuotaShare)
     nodes: NodeCalls = field(default_factory=NodeCalls)
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)

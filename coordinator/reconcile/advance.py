@@ -21,6 +21,7 @@ from coordinator.reconcile.eviction_dry_run import probe
 from coordinator.reconcile.fences import fence_pods
 from coordinator.reconcile.held_start.advance import hold, notice
 from coordinator.reconcile.held_start.quota_claims import claim_what_is_to_come
+from coordinator.reconcile.held_start.quota_stakes import make_way, note_stake
 from coordinator.reconcile.held_start.resuspension import suspend_again
 from coordinator.reconcile.late_starts import time_out
 from coordinator.reconcile.look import Look, Step, run
@@ -65,6 +66,8 @@ STEPS: tuple[Step, ...] = (
     ask,
     hear_owner,
     claim_what_is_to_come,
+    note_stake,
+    make_way,
     suspend_again,
     wake_kuberay,
     write_record,

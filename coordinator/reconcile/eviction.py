@@ -24,6 +24,7 @@ from coordinator.reconcile.demand import ask_for_nothing
 from coordinator.reconcile.events import tell_user
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, stop_method_of
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
@@ -145,6 +146,7 @@ STOP: tuple[Step, ...] = (
     ask_for_nothing,
     say_stopped,
     have_objects_deleted,
+    note_stake,
     write_record,
     tell_user,
     fence_gated_pods,

@@ -79,6 +79,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     past = (
         *past,
         _of_held_start(view, said),
+        view.quota.text,
         view.eviction.text if said.phase != PREEMPTING else "",
         stopped,
         view.nodes.text if said.phase == QUEUED else "",

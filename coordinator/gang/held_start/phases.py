@@ -1,11 +1,12 @@
 """States the phases of a held start: one table of transitions, and what is kept in each phase.
 
-             ┌────── taken over ───────┬─────── taken over, unrecorded ───────┐
-             ▼                         │                                      │
-    "" ──created held──▶ Waiting ──resumed──▶ Resumed ──given back──▶ Suspending
-                            ▲                    ▲                      │  │
-                            │                    └───────── runs ───────┘  │
-                            └─────────────────── suspended ────────────────┘
+    ┌──────── taken over ───────┬─────── taken over ──────┐
+    ▼                           │                         │
+    "" ──created held──▶ Waiting ──resumed──▶ Resumed ──given back, makes way──▶ Suspending
+    │                       ▲                    ▲                                ▲  │  │
+    └───────────────────────┼────── makes way ───┼────────────────────────────────┘  │  │
+                            │                    └──────────────── runs ─────────────┘  │
+                            └────────────────────────── suspended ──────────────────────┘
 
 The phase stands in the Gang, and is written before the source is suspended; what else is kept in it
 is lost with the term, and found out again. A source that is suspended while its phase says Resumed,
@@ -38,6 +39,7 @@ class Sign(Enum):
     TAKEN_OVER = "others resumed it without one, or suspended it"
     GIVEN_BACK = "it has to give its placement back"
     SUSPENDED = "it is suspended, as was asked for"
+    MAKES_WAY = "another gang comes before it in a ResourceQuota"
     RUNS = "others took a gate off"
     UNRECORDED = "its phase cannot be written"
     OPTED_OUT = "it is no gang any more"
@@ -53,7 +55,7 @@ _STAGES: Mapping[Sign | Stage, Phase] = {
 }
 
 TRANSITIONS: Mapping[Phase, Mapping[Sign | Stage, Phase]] = {
-    Phase.NONE: _STAGES,
+    Phase.NONE: {**_STAGES, Sign.MAKES_WAY: Phase.SUSPENDING},
     Phase.WAITING: {
         **_STAGES,
         Sign.RESUMED: Phase.RESUMED,
@@ -62,6 +64,7 @@ TRANSITIONS: Mapping[Phase, Mapping[Sign | Stage, Phase]] = {
     Phase.RESUMED: {
         **_STAGES,
         Sign.GIVEN_BACK: Phase.SUSPENDING,
+        Sign.MAKES_WAY: Phase.SUSPENDING,
         Sign.TAKEN_OVER: Phase.NONE,
         Sign.UNRECORDED: Phase.NONE,
     },
@@ -83,6 +86,8 @@ class NotHeld:
     phase: ClassVar = Phase.NONE
     generation: int = 0
     """Of the source when the phase began, as in each phase; an older source is not judged by it."""
+    by_others: bool = False
+    """Others resumed or suspended it while it was held: it is not suspended again."""
 
 
 @dataclass(slots=True)
@@ -93,6 +98,8 @@ class Waiting:
     generation: int = 0
     problem: NotReady | None = None
     """Why the pods cannot be created, as far as that can be foreseen."""
+    is_short: bool = False
+    """That is a ResourceQuota alone, without room for them now."""
     refused_since: float | None = None
     """Since when it fails to be resumed for its placement."""
 

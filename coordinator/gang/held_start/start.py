@@ -25,6 +25,7 @@ from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod
 from kube.gang.source import GangSource, Stage
 from kube.objects.gang import GangHeld
+from scheduling.model.verdict import Reason
 
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0
 """Seconds until a gang asks for room again that was suspended again in vain."""
@@ -101,6 +102,13 @@ class Tries:
         """Say why it asks for nothing now; None where it may."""
         return self.paused if now < self.paused_until else None
 
+    def make_way(self, why: str, now: float) -> None:
+        """Count a suspension that is not its own fault: the first is free, then it pauses."""
+        if self.returns:
+            seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.returns - 1, 16))
+            self.paused, self.paused_until = NotReady(Reason.HELD, why), now + seconds
+        self.returns, self.text = self.returns + 1, why[:TEXT_LIMIT]
+
 
 @dataclass(slots=True)
 class HeldStart:
@@ -132,6 +140,10 @@ class HeldStart:
         before, self.state = self.state, entered(self.state, sign, generation)
         if self.state is before:
             return
+        if isinstance(self.state, NotHeld):
+            # It may also be a resumption of ours that was given up before it arrived.
+            ours = bool(self.write.attempts.failures)
+            self.state.by_others = sign is Sign.TAKEN_OVER and not ours
         self.write.asked = 0
         if self.phase in (Phase.RESUMED, Phase.NONE):
             self.tries.text = ""

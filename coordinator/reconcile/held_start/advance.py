@@ -69,6 +69,7 @@ def next_at(look: Look) -> Iterator[float | None]:
     if isinstance(held.state, Waiting) and held.state.refused_since is not None:
         yield held.state.refused_since + patience
     yield doubted_at(look)
+    yield look.scene.turns.due_at(look.view.key)
     yield ends_at(look)
 
 

@@ -8,7 +8,7 @@ from coordinator.gang.held_start.phases import Resumed
 from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.foreseen.gang import Foreseen
-from kube.foreseen.namespace_quota import Charges, charges_of
+from kube.foreseen.namespace_quota import Charges, charges_of, counted, shown
 from kube.gang.source import Stage
 
 
@@ -22,10 +22,31 @@ def short_of_quota(look: Look) -> str:
     found = view.held.expected.foresight.found
     if found is None or not quotas:
         return ""
-    short = quota_refusal(found, *gangs.claimed_beside(view.key), quotas)
+    others, claimed = gangs.claimed_beside(view.key)
+    short = quota_refusal(found, others, claimed, quotas) or _kept_for_others(look, found, claimed)
     if not short and view.reservation.placement is not None:
         gangs.claim(view.key, charges_of(found))
     return short
+
+
+def _kept_for_others(look: Look, found: Foreseen, claimed: Charges) -> str:
+    """Say that what is left is for gangs that come before this one; empty where enough is."""
+    key, turns = look.view.key, look.scene.turns
+    before = turns.turn(key.namespace).before.get(key)
+    if not before or look.view.reservation.placement is not None:
+        return ""
+    quotas = look.scene.cache.admission.quotas(key.namespace)
+    mine, others = counted(charges_of(found), quotas), counted(claimed, quotas)
+    for bound, of in sorted(turns.bounds(key.namespace).items()):
+        left, first = of.hard - of.used - others[bound], before.get(bound, 0)
+        if mine[bound] > left - first:
+            quota, resource = bound
+            needs, free, kept = (shown(resource, n) for n in (mine[bound], left, first))
+            return (
+                f"ResourceQuota {quota}: the gang needs {needs} of {resource}; {free} are left, "
+                f"and gangs that come before it need {kept}"
+            )
+    return ""
 
 
 def claim_what_is_to_come(look: Look) -> Done:

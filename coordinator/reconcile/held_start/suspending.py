@@ -7,6 +7,7 @@ from coordinator.reconcile.demand import ask_for_nothing
 from coordinator.reconcile.events import tell_user
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.held_start.foreseeing import have_nothing_asked
+from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.held_start.source_writes import suspend_source
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step
 from coordinator.reconcile.nominations import take_back_nominations
@@ -47,6 +48,7 @@ SUSPEND: tuple[Step, ...] = (
     keep_on_their_way,
     ask_for_nothing,
     say_suspending,
+    note_stake,
     write_record,
     tell_user,
     fence_gated_pods,

@@ -14,6 +14,7 @@ from coordinator.reconcile.demand import ask
 from coordinator.reconcile.events import tell_user
 from coordinator.reconcile.held_start.foreseeing import foresee, have_nothing_asked
 from coordinator.reconcile.held_start.quota_claims import short_of_quota
+from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.held_start.resuspension import OLD_SCHEMA
 from coordinator.reconcile.held_start.source_writes import (
     is_being_resumed,
@@ -53,7 +54,10 @@ def give_up(look: Look) -> Done:
         return _give_resumption_up(look, "the API server took it and changed nothing")
     if is_being_resumed(look):
         return NOTHING_DONE
-    waiting.problem = _problem(look)
+    waiting.problem, waiting.is_short = _problem(look), False
+    short = short_of_quota(look) if waiting.problem is None else ""
+    if short:
+        waiting.problem, waiting.is_short = NotReady(Reason.PODS_REFUSED, short), True
     if waiting.problem is not None:
         view.reservation.placement = None
         return SURVEY_AGAIN
@@ -90,8 +94,7 @@ def _problem(look: Look) -> NotReady | None:
         return NotReady(Reason.PODS_REFUSED, foresight.refused)
     if foresight.put_off:
         return NotReady(Reason.HELD, foresight.put_off)
-    short = short_of_quota(look)
-    return NotReady(Reason.PODS_REFUSED, short) if short else None
+    return None
 
 
 def ask_ahead(look: Look) -> Done:
@@ -148,6 +151,7 @@ WAIT: tuple[Step, ...] = (
     have_nothing_asked,
     forget_what_is_over,
     end_at_once,
+    note_stake,
     give_up,
     ask_ahead,
     hear_owner,

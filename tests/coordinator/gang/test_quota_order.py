@@ -19,7 +19,7 @@ def key(name: str) -> GangKey:
 def gated(name: str, arrived: float, *, has: int, lacks: int = 0) -> Stake:
     uses = {CPU: has}
     needs = {CPU: lacks} if lacks else {}
-    return Stake(key(name), Tier.WAITS, 0, arrived, uses, needs, uses)
+    return Stake(key(name), Tier.WAITS, 0, arrived, uses, needs, may_make_way=True)
 
 
 def held(name: str, arrived: float, *, lacks: int) -> Stake:
@@ -115,7 +115,7 @@ class Gang:
             tier=Tier.STARTED if runs else self.stake.tier,
             uses=exist,
             needs=lacks if asks else {},
-            gives={} if stays or runs else exist,
+            may_make_way=not (stays or runs or self.suspended),
             is_held=self.suspended,
         )
 
