@@ -90,6 +90,8 @@ class CoordinatorState(Known):
         actions += report(self, moment)
         self.lap(QUEUE_REPORTS)
         self._look_again_at_freed_quotas(moment)
+        for key in self.turns.settle(moment.now):
+            agenda.put_off(key, moment.now)
         agenda.cycle_wanted &= not self.blind  # the end of the blindness asks for one
         return actions
 
@@ -158,6 +160,7 @@ class CoordinatorState(Known):
             astray=self.term.astray,
             reserved=self.room.holders,
             pace=self.term.pace,
+            turns=self.turns,
             node_quota=self.node_quota,
             guard=self.guard if moment.now >= self.term.forbidden_until else Guard.NONE,
             scheduler=self.scheduler,
@@ -399,6 +402,7 @@ class CoordinatorState(Known):
         del self.views[view.key]
         self.cache.foreseen.drop(view.key)
         self.node_quota.drop(view.key)
+        self.turns.note(view.key, None)
         self.agenda.wake(view.key, None)
         self.agenda.lines.drop(view.key)
 

@@ -22,7 +22,8 @@ class QuotaClaims:
 
     def __init__(self) -> None:
         self._claims: dict[GangKey, Charges] = {}
-        self._sum: defaultdict[Scoped | None, Counter[str]] = defaultdict(Counter)
+        self.sum: defaultdict[Scoped | None, Counter[str]] = defaultdict(Counter)
+        """What all claims come to."""
 
     def put(self, key: GangKey, charges: Charges) -> Charges | None:
         """Take in what a gang will take, in place of what was known of it; return that."""
@@ -30,24 +31,24 @@ class QuotaClaims:
         self.drop(key)
         self._claims[key] = charges
         for scoped, amounts in charges.items():
-            self._sum[scoped].update(amounts)
+            self.sum[scoped].update(amounts)
         return before
 
     def drop(self, key: GangKey) -> bool:
         """Forget a gang; say whether it had a claim."""
         charges = self._claims.pop(key, None)
         for scoped, amounts in (charges or {}).items():
-            self._sum[scoped].subtract(amounts)
+            self.sum[scoped].subtract(amounts)
         if not self._claims:
-            self._sum.clear()
+            self.sum.clear()
         return charges is not None
 
     def beside(self, key: GangKey) -> tuple[int, Charges]:
         """Return how many gangs have claims beside this one, and what these come to."""
         mine = self._claims.get(key)
         if mine is None:
-            return len(self._claims), self._sum
-        others = {scoped: Counter(amounts) for scoped, amounts in self._sum.items()}
+            return len(self._claims), self.sum
+        others = {scoped: Counter(amounts) for scoped, amounts in self.sum.items()}
         for scoped, amounts in mine.items():
             others[scoped].subtract(amounts)
         return len(self._claims) - 1, others
@@ -144,6 +145,11 @@ class ForeseenGangs:
         """Return how many other gangs of the namespace have claims, and what these come to."""
         claims = self._claims.get(key.namespace)
         return claims.beside(key) if claims is not None else (0, {})
+
+    def claimed_in(self, namespace: str) -> Charges:
+        """Return what all claims of a namespace come to."""
+        claims = self._claims.get(namespace)
+        return claims.sum if claims is not None else {}
 
     def take_freed(self) -> list[GangKey]:
         """Return, once, the gangs of namespaces in which a claim ended, and those put off."""

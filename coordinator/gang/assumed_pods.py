@@ -44,5 +44,5 @@ def _to_come(view: GangView, placement: Placement) -> Iterator[tuple[ObservedPod
     left = slots_of(placement)
     for each in view.survey.standing:
         left.subtract(slot for pod, node in each.with_slot if (slot := slot_of(pod, node)))
-    given = assign(view.held.expected, +left, {})
-    yield from ((pod, given[pod.uid]) for pod in view.held.expected if pod.uid in given)
+    given = assign(view.held.expected.pods, +left, {})
+    yield from ((pod, given[pod.uid]) for pod in view.held.expected.pods if pod.uid in given)

@@ -208,3 +208,9 @@ def ready_for_release(standing: Standing) -> list[tuple[ObservedPod, str]]:
     heads = {id(p) for p, _ in standing[0].with_slot} if standing else set()
     first = [(pod, node) for pod, node in ready if id(pod) in heads]
     return first or ready
+
+
+def exist_in_words(standing: Standing) -> str:
+    """Say how many pods of the minimum exist."""
+    exist = sum(min(each.exist, each.terms.minimum) for each in standing)
+    return f"{exist} of {sum(each.terms.minimum for each in standing)} pods exist"

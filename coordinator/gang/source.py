@@ -1,4 +1,4 @@
-"""Makes the source of a gang, and says what it means for the gang how far that is."""
+"""Makes the source of a gang, and says what it means for the gang what that is."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,10 +8,9 @@ from appwrapper.gang.source import WrapperSource
 from appwrapper.gang.stand_in import StandIn
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.demand import NotReady
-from coordinator.gang.held_start import Phase
 from kube.codec.observed_pod import ObservedPod
 from kube.gang.ray_cluster import RayClusterSource
-from kube.gang.source import GangSource, Stage
+from kube.gang.source import GangSource
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from kube.ray.ray_cluster import OptIn
@@ -26,28 +25,6 @@ def source_of(told: RayCluster) -> GangSource:
 def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:
     """Whether the Ray cluster is a gang."""
     return source.opt_in(cache.home, cache.namespace_labels(source.metadata.namespace))
-
-
-def phase_of(stage: Stage, before: Phase) -> Phase:
-    """Return the phase of the held start of a gang whose source is so far.
-
-    One that is to be deleted again is active until the program that deletes it has seen that.
-    """
-    match stage:
-        case Stage.OVER:
-            return Phase.NONE
-        case Stage.QUEUED:
-            return Phase.WAITING
-        case Stage.CREATING | Stage.ACTIVE:
-            return Phase.SUSPENDING if before is Phase.SUSPENDING else Phase.RESUMED
-        case Stage.LEAVING:
-            return Phase.SUSPENDING
-
-
-def came_back(source: GangSource, before: Phase, now: Phase) -> str:
-    """Say why a source stopped that none asked to stop; empty where one did, or it did not."""
-    stopped = before is Phase.RESUMED and now in (Phase.WAITING, Phase.SUSPENDING)
-    return source.why_stopped if stopped else ""
 
 
 def hindrance_of(source: GangSource, unforeseeable: str) -> NotReady | None:

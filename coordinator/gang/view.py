@@ -8,7 +8,7 @@ Each part names the modules that write it; every other module only reads it.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ from coordinator.gang.below_minimum import Breaks
 from coordinator.gang.demand import Demand, NotReady, Settled
 from coordinator.gang.eviction import Eviction
 from coordinator.gang.expected_changes import Course
-from coordinator.gang.held_start import HeldStart, Phase
+from coordinator.gang.held_start.phases import Phase
+from coordinator.gang.held_start.start import HeldStart
 from coordinator.gang.kept_slots import Kept, Start
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.node_requests import NodeCalls
@@ -28,6 +29,7 @@ from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import Telling
 from coordinator.record.logged_decisions import Notes
 from coordinator.record.urgency import Urgency
+from kube.foreseen.namespace_quota import Charges
 from kube.gang.source import GangSource
 from kube.objects.gang import Gang
 from kube.ray.gang_terms import GangTerms, Misconfigured
@@ -313,6 +315,8 @@ class Unmade:
     exist: int
     since: float
     woken: bool = False
+    fits: bool = False
+    """A ResourceQuota refused them, and has room for them now."""
 
 
 @dataclass(slots=True)
@@ -364,6 +368,20 @@ class Retreat:
 
 
 @dataclass(slots=True)
+class QuotaShare:
+    """What ResourceQuotas count of the gang. Written by `reconcile.held_start.quota_stakes`."""
+
+    text: str = ""
+    """Says who has the quota that it lacks."""
+    charges: Mapping[str, Charges] = field(default_factory=dict)
+    """Of one pod, by pod set."""
+    priority: int = 0
+    """The lowest of the pods to come."""
+    read: tuple[int, int] | None = None
+    """The generation and the edition of the rules that this was worked out of."""
+
+
+@dataclass(slots=True)
 class Record:
     """The Gang object of the RayCluster, and the writes to it.
 
@@ -399,7 +417,7 @@ class GangView:
     ready in time; written by `reconcile.late_starts` and `reconcile.opening`. `breaks` counts how
     often it was stopped for a part that was lost for good; written by `reconcile.below_minimum` and
     `reconcile.opening`. `deadlines` are those that a clock which is set does not move. `not_held`
-    says why it is not held though it is to be; written by `reconcile.holding`. `owner` is the
+    says why it is not held though it is to be; written by `reconcile.held_start`. `owner` is the
     RayJob or RayService that made it, and `owner_text` says what that means for its wait; written
     by `reconcile.owner_deadlines`.
     """
@@ -421,6 +439,7 @@ class GangView:
     deadlines: Deadlines = field(default_factory=Deadlines)
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
+    quota: QuotaShare = field(default_factory=QuotaShare)
     nodes: NodeCalls = field(default_factory=NodeCalls)
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)

@@ -19,7 +19,10 @@ from coordinator.reconcile.eviction import (
 )
 from coordinator.reconcile.eviction_dry_run import probe
 from coordinator.reconcile.fences import fence_pods
-from coordinator.reconcile.holding import hold, notice
+from coordinator.reconcile.held_start.advance import hold, notice
+from coordinator.reconcile.held_start.quota_claims import claim_what_is_to_come
+from coordinator.reconcile.held_start.quota_stakes import make_way, note_stake
+from coordinator.reconcile.held_start.resuspension import suspend_again
 from coordinator.reconcile.late_starts import time_out
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.lost_slots import (
@@ -33,10 +36,8 @@ from coordinator.reconcile.missed_pods import wake_kuberay
 from coordinator.reconcile.node_requests import call_for_nodes
 from coordinator.reconcile.nominations import nominate_pods
 from coordinator.reconcile.owner_deadlines import hear_owner
-from coordinator.reconcile.quota_claims import claim_what_is_to_come
 from coordinator.reconcile.recording import sync_record, write_record
 from coordinator.reconcile.releases import release_pods
-from coordinator.reconcile.resumption import suspend_again
 from coordinator.reconcile.setbacks import retreat
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
@@ -65,6 +66,8 @@ STEPS: tuple[Step, ...] = (
     ask,
     hear_owner,
     claim_what_is_to_come,
+    note_stake,
+    make_way,
     suspend_again,
     wake_kuberay,
     write_record,

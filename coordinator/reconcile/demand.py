@@ -136,7 +136,7 @@ def _setbacks(look: Look) -> int:
     retreat, wall = look.view.retreat, look.scene.moment.wall
     refused = retreat.count if retreat.until > wall else 0
     broken = breaks_at(look.view.breaks, wall)
-    return refused + broken + late_starts.setbacks(look) + look.view.held.setbacks(wall)
+    return refused + broken + late_starts.setbacks(look) + look.view.held.tries.setbacks(wall)
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:

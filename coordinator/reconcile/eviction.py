@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction import REFUSED, Ending, covered, left_in_words, replicas
-from coordinator.gang.held_start import Phase
+from coordinator.gang.held_start.phases import Phase, Sign
 from coordinator.gang.stop_method import DeleteObjects, EvictPods, Keep, Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
@@ -24,6 +24,7 @@ from coordinator.reconcile.demand import ask_for_nothing
 from coordinator.reconcile.events import tell_user
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, stop_method_of
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import endings_written, sync_record, write_record
@@ -116,7 +117,7 @@ def have_objects_deleted(look: Look) -> Done:
     view, held = look.view, look.view.held
     ends = view.eviction.whole is not None and is_under_way(view) and look.scene.sighted
     if ends and isinstance(stop_method_of(look), DeleteObjects) and held.phase is Phase.RESUMED:
-        held.become(Phase.SUSPENDING, held.generation)
+        held.enter(Sign.GIVEN_BACK, held.state.generation)
     return NOTHING_DONE
 
 
@@ -145,6 +146,7 @@ STOP: tuple[Step, ...] = (
     ask_for_nothing,
     say_stopped,
     have_objects_deleted,
+    note_stake,
     write_record,
     tell_user,
     fence_gated_pods,
@@ -192,7 +194,7 @@ def _end(look: Look) -> None:
     """Give the placement up; what Muster resumed is to be suspended again."""
     view = look.view
     if _is_suspended_then(look):
-        view.held.become(Phase.SUSPENDING, look.source.metadata.generation)
+        view.held.enter(Sign.GIVEN_BACK, look.source.metadata.generation)
     view.reservation.placement = None
     view.repairs.pod_removed = True
     view.eviction.finish()

@@ -12,6 +12,7 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.foresight import Foresee
 from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
+from coordinator.gang.quota_turns import QuotaTurns
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action
@@ -61,6 +62,8 @@ class Scene:
     """The nodes on which any gang reserves room."""
     pace: Pace
     """How many nominations may be written in this second."""
+    turns: QuotaTurns
+    """Whose turn it is where gangs share a ResourceQuota."""
     node_quota: NodeQuota
     """What gangs have asked an autoscaler for, by their queues."""
     guard: Guard = Guard.NONE

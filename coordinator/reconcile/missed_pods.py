@@ -14,33 +14,53 @@ from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 WAKE_AFTER = 35.0
 """Seconds without a new pod until KubeRay is asked to look again."""
 
+QUOTA_WAKE_AFTER = 0.5
+"""The same where a ResourceQuota refused them that has room now: that wakes nobody."""
+
 
 def wake_kuberay(look: Look) -> Done:
     """Ask once for each number of pods that exist."""
     repairs, exist = look.view.repairs, sum(each.exist for each in look.view.survey.standing)
-    if not _are_due(look):
+    fits = _has_quota_now(look)
+    if not _are_due(look, fits=fits):
         repairs.unmade = None
-    elif repairs.unmade is None or repairs.unmade.exist != exist:
-        repairs.unmade = Unmade(exist, look.now)
-    elif not repairs.unmade.woken and look.now >= repairs.unmade.since + WAKE_AFTER:
-        repairs.unmade.woken = True
+    elif repairs.unmade is None or (repairs.unmade.exist, repairs.unmade.fits) != (exist, fits):
+        repairs.unmade = Unmade(exist, look.now, fits=fits)
+    elif (due := due_at(repairs.unmade)) is not None and look.now >= due:
+        repairs.unmade.woken, repairs.unmade.since = True, look.now
         cluster = look.scene.cache.sources[look.view.key].resumable
         at = stamp_of(look.scene.moment.wall)
         return Done([WakeKubeRay(look.view.key, cluster, at)] if cluster is not None else ())
     return NOTHING_DONE
 
 
-def next_at(look: Look) -> Iterator[float]:
+def next_at(look: Look) -> Iterator[float | None]:
     """Yield when KubeRay is to be asked."""
     unmade = look.view.repairs.unmade
-    if unmade is not None and not unmade.woken:
-        yield unmade.since + WAKE_AFTER
+    yield due_at(unmade) if unmade is not None else None
 
 
-def _are_due(look: Look) -> bool:
+def due_at(unmade: Unmade) -> float | None:
+    """Return when KubeRay is to be asked; again only where a quota has room for the pods."""
+    if unmade.fits:
+        return unmade.since + (WAKE_AFTER if unmade.woken else QUOTA_WAKE_AFTER)
+    return None if unmade.woken else unmade.since + WAKE_AFTER
+
+
+def _has_quota_now(look: Look) -> bool:
+    """Say whether the pods were refused by a ResourceQuota that has room for all of them now."""
+    key = look.view.key
+    return key in look.scene.turns.turn(key.namespace).fits and bool(look.source.refused_pods)
+
+
+def _are_due(look: Look, *, fits: bool) -> bool:
     """Say whether KubeRay owes pods, and does not say why they do not come: then it tries again."""
     if look.source.resumable is None or not look.source.is_ours:
         return False
-    if not look.scene.sighted or look.view.understood.head_lost or look.source.refused_pods:
+    if (
+        not look.scene.sighted
+        or look.view.understood.head_lost
+        or (look.source.refused_pods and not fits)
+    ):
         return False
     return any(each.exist < each.terms.count for each in look.view.survey.standing)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from coordinator.reconcile import below_minimum, holding, late_starts, missed_pods, owner_deadlines
+from coordinator.reconcile import below_minimum, late_starts, missed_pods, owner_deadlines
+from coordinator.reconcile.held_start import advance as held_start
 from coordinator.reconcile.look import Look
 from coordinator.reconcile.lost_slots import slot_patience
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
@@ -30,7 +31,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield from below_minimum.moments(look)
     yield from view.eviction.moments()
     yield late_starts.next_at(look)
-    yield from holding.next_at(look)
+    yield from held_start.next_at(look)
     yield from missed_pods.next_at(look)
     yield owner_deadlines.warn_at(look)
     yield view.telling.next_at

@@ -187,7 +187,7 @@ def _ask(look: Look, asks: Wanted, attempt: int) -> AskForNodes | None:
 
 def _foreseen(look: Look, pods: WantedPods) -> TemplatePod | None:
     """Return what a pod is made of that does not exist yet; None of one that does."""
-    found = look.view.held.foresight.found
+    found = look.view.held.expected.foresight.found
     if not is_foreseen(pods.like) or found is None:
         return None
     return next((each.pod for each in found.pod_sets if each.name == pods.pod_set), None)

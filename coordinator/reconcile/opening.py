@@ -3,7 +3,8 @@
 from coordinator.gang import adoption, ending
 from coordinator.gang.below_minimum import breaks_recorded
 from coordinator.gang.eviction import Evicted, endings_recorded, reason_recorded
-from coordinator.gang.held_start import HeldStart, Phase, held_recorded
+from coordinator.gang.held_start.phases import Waiting
+from coordinator.gang.held_start.start import HeldStart, held_recorded
 from coordinator.gang.late_starts import late_starts_recorded
 from coordinator.gang.setbacks import refused_releases_recorded
 from coordinator.gang.view import GangView
@@ -100,7 +101,7 @@ def _adopt_hold(view: GangView, source: GangSource, gang: Gang | None) -> None:
     if recorded and gang is not None and (gang.status.held is not None or not is_as_created):
         view.held = held_recorded(gang.status.held)
     elif source.is_held:
-        view.held = HeldStart(Phase.WAITING, source.metadata.generation)
+        view.held = HeldStart(Waiting(source.metadata.generation))
 
 
 def _adopt_endings(view: GangView, gang: Gang) -> None:

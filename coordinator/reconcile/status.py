@@ -12,9 +12,10 @@ from coordinator.gang import adoption
 from coordinator.gang.below_minimum import breaks_json
 from coordinator.gang.demand import NotReady, is_gathered
 from coordinator.gang.eviction import endings_json
-from coordinator.gang.held_start import Phase, exist_in_words, held_json
+from coordinator.gang.held_start.phases import Phase
+from coordinator.gang.held_start.start import held_json
 from coordinator.gang.late_starts import late_starts_json
-from coordinator.gang.pod_sets import PodSetStanding, is_ready
+from coordinator.gang.pod_sets import PodSetStanding, exist_in_words, is_ready
 from coordinator.gang.repair import release_refusals
 from coordinator.gang.setbacks import refused_releases_json
 from coordinator.gang.view import GangView
@@ -78,6 +79,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     past = (
         *past,
         _of_held_start(view, said),
+        view.quota.text,
         view.eviction.text if said.phase != PREEMPTING else "",
         stopped,
         view.nodes.text if said.phase == QUEUED else "",
@@ -107,7 +109,7 @@ def _of_held_start(view: GangView, said: Explained) -> str:
     if view.expects_pods:
         kind = gang_holder(view.key).kind
         return f"the {kind} was resumed, and {exist_in_words(view.survey.standing)}"
-    return view.held.text if view.held.text != said.message else ""
+    return view.held.tries.text if view.held.tries.text != said.message else ""
 
 
 def _not_released(view: GangView, said: Explained) -> tuple[str, ...]:

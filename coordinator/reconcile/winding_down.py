@@ -6,7 +6,8 @@ from coordinator.messages.actions import Action
 from coordinator.reconcile.deletions import delete_stranded_pods
 from coordinator.reconcile.demand import ask_for_nothing
 from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
-from coordinator.reconcile.holding import let_go
+from coordinator.reconcile.held_start.advance import let_go
+from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.nominations import take_back_nominations
 from coordinator.reconcile.recording import clear_away, keep_queue, sync_record, write_record
@@ -50,7 +51,7 @@ GIVE_ROOM_BACK: tuple[Step, ...] = (
     take_back_nominations,
 )
 
-WIND_DOWN: tuple[Step, ...] = (*GIVE_ROOM_BACK, say_terminating, write_record)
+WIND_DOWN: tuple[Step, ...] = (*GIVE_ROOM_BACK, say_terminating, note_stake, write_record)
 
 
 def wind_down(look: Look) -> None:

@@ -136,7 +136,7 @@ def _ray_cluster_write_ended(event: RayClusterWriteEnded, known: Known, moment: 
     view = known.views.get(event.gang)
     if view is not None and view.cluster_uid == event.uid:
         refusal = (event.error or "") if event.refused else ""
-        view.held.ended(moment.now, event.error, refusal)
+        view.held.write.ended(moment.now, event.error, refusal)
         known.agenda.dirty.add(event.gang)
 
 
@@ -265,6 +265,9 @@ def _admitted_otherwise(known: Known, rule: AdmissionRule, moment: Moment) -> No
     if not isinstance(rule, ResourceQuota):
         known.agenda.dirty.update(concerned)
         return
+    if known.turns.touch(rule.metadata.namespace):
+        concerned = [key for key in known.views if key.namespace == rule.metadata.namespace]
+        known.agenda.dirty.update(concerned)
     for key in concerned:
         view = known.views.get(key)
         if view is not None and view.held.problem is not None:

@@ -11,6 +11,7 @@ from coordinator.gang.foresight import Foresee, foresee
 from coordinator.gang.left_nominations import Left
 from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
+from coordinator.gang.quota_turns import QuotaTurns
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
@@ -160,12 +161,14 @@ class Known:
     room: ReservedRoom = field(init=False)
     orphan_reservations: OrphanReservations = field(init=False)
     submitter_room: SubmitterRoom = field(init=False)
+    turns: QuotaTurns = field(init=False)
     node_quota: NodeQuota = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = ReservedRoom(self.cache)
         self.orphan_reservations = OrphanReservations(self.cache)
         self.submitter_room = SubmitterRoom(self.cache)
+        self.turns = QuotaTurns(self.cache)
         self.node_quota = NodeQuota(self.quota, self.queues)
 
     @property

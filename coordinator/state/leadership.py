@@ -31,6 +31,7 @@ def forget_term(known: Known) -> None:
         known.room.release(view)
     known.orphan_reservations.forget()
     known.submitter_room.forget()
+    known.turns.forget()
     known.node_quota.forget()
     known.term = Term()
     known.agenda.forget_term()

@@ -6,6 +6,7 @@ is not known here counts no pods, as there: where it does count them KubeRay say
 that waited for it would wait for ever.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,11 @@ from scheduling.model.quantity import (
     request_amount,
 )
 
+EXCEEDED = "exceeded quota: "
+"""How the API server begins to say that a ResourceQuota has no room for an object."""
+
+_EXCEEDED = re.compile(rf"{EXCEEDED}([^,]+), requested: (.+?), used: ")
+
 _REQUESTS, _LIMITS = "requests.", "limits."
 _NATIVE = (CPU, MEMORY, "ephemeral-storage")  # a quota may name these without a prefix
 
@@ -51,8 +57,8 @@ class QuotaShortage:
     @property
     def message(self) -> str:
         """Say what is short, in numbers."""
-        needed, left = (_shown(self.resource, n) for n in (self.needed, self.hard - self.used))
-        of = _shown(self.resource, self.hard)
+        needed, left = (shown(self.resource, n) for n in (self.needed, self.hard - self.used))
+        of = shown(self.resource, self.hard)
         return (
             f"ResourceQuota {self.quota}: the gang needs {needed} of {self.resource}; "
             f"{left} of {of} are left"
@@ -82,6 +88,49 @@ class Scoped:
 
 Charges = Mapping[Scoped | None, Mapping[str, int]]
 """What quotas count of pods, by what their scopes ask of these; under None of other objects."""
+
+
+Amounts = Mapping[tuple[str, str], int]
+"""Amounts by the name of a ResourceQuota and a resource that it bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How much of a resource a ResourceQuota admits, and how much of that is used."""
+
+    hard: int
+    used: int
+
+
+def bounds_of(quotas: Iterable[ResourceQuota]) -> dict[tuple[str, str], Bound]:
+    """Return what quotas bound, as far as it is known what is used of it."""
+    found = {}
+    for quota in quotas:
+        for resource, text in quota.status.used.items():
+            hard = _hard(quota, resource)
+            if hard is not None:
+                found[quota.metadata.name, resource] = Bound(hard, _used(resource, text))
+    return found
+
+
+def counted(charges: Charges, quotas: Iterable[ResourceQuota]) -> Counter[tuple[str, str]]:
+    """Return what each quota counts of charges, by what it bounds."""
+    found: Counter[tuple[str, str]] = Counter()
+    for quota in quotas:
+        for of, amounts in charges.items():
+            if _applies(quota, of):
+                bounded = {*quota.spec.hard, *quota.status.hard} & amounts.keys()
+                found.update({(quota.metadata.name, each): amounts[each] for each in bounded})
+    return +found
+
+
+def exceeded(refusal: str) -> dict[tuple[str, str], int]:
+    """Return what a ResourceQuota had no room for, by the words of the API server; else nothing."""
+    found = _EXCEEDED.search(refusal)
+    if found is None:
+        return {}
+    asked = (each.partition("=") for each in found[2].split(","))
+    return {(found[1], resource): _used(resource, text) for resource, _, text in asked}
 
 
 def charges_of(found: Foreseen) -> Charges:
@@ -207,7 +256,8 @@ def _used(resource: str, text: object) -> int:
         return MAX_AMOUNT
 
 
-def _shown(resource: str, amount: int) -> str:
+def shown(resource: str, amount: int) -> str:
+    """Write an amount as a quota writes it."""
     return quantity(_base(resource), amount)
 
 

@@ -11,7 +11,7 @@ ABSENT = msgspec.Raw(b"null")
 class WorkerGroup(Slim, frozen=True):
     """The numbers of a worker group; None where the RayCluster is silent.
 
-    `template` and `labels`, which its pods are made of, are kept of suspended RayClusters only.
+    `template` and `labels`, which its pods are made of, are kept until all pods were ready once.
     """
 
     group_name: str = ""
@@ -27,8 +27,8 @@ class WorkerGroup(Slim, frozen=True):
 class RayClusterSpec(Part, frozen=True):
     """What of a RayCluster makes its gang.
 
-    The head group and the autoscaler's options, which pods are made of, are kept of suspended
-    RayClusters only: elsewhere the pods themselves are read. Two are no fields of KubeRay:
+    The head group and the autoscaler's options, which pods are made of, are kept until all pods
+    were ready once: from then on the pods themselves are read. Two are no fields of KubeRay:
     `groups_left_out` is how many worker groups there were, where they are too many to be kept, and
     `gpu_sharing` names annotations of pods by which other schedulers share GPUs.
     """

@@ -24,16 +24,22 @@ def never_held(cluster: RayCluster, owner: RayOwner | None) -> str:
 
     `owner` is the RayJob or RayService that made it, None where that is not known.
     """
-    if not is_of_kuberay(cluster):
-        return f"it is managed by {cluster.spec.managed_by}"
-    reference = controller_of(cluster.metadata)
-    if reference is None:
-        return ""
-    if reference.kind == "RayService":
-        return f"RayService {reference.name} made it, and would resume it within seconds"
+    stays, reference = never_suspended(cluster), controller_of(cluster.metadata)
+    if stays or reference is None:
+        return stays
     if not isinstance(owner, RayJob) or not is_the(owner, reference):
         return f"RayJob {reference.name}, which made it, is not known"
     return _deadline_of(owner)
+
+
+def never_suspended(cluster: RayCluster) -> str:
+    """Say why a RayCluster that waits cannot be suspended; empty where it can."""
+    if not is_of_kuberay(cluster):
+        return f"it is managed by {cluster.spec.managed_by}"
+    reference = controller_of(cluster.metadata)
+    if reference is not None and reference.kind == "RayService":
+        return f"RayService {reference.name} made it, and would resume it within seconds"
+    return ""
 
 
 def is_held(cluster: RayCluster) -> bool:

@@ -57,14 +57,15 @@ def essential(cluster: C) -> C:
     """Return a RayCluster without the labels and annotations that are of no use to us.
 
     A value that is too long for any use is cut, to one that cannot be used either. Of worker groups
-    that are too many only their number is kept. Of a suspended one what its pods are made of stays:
-    there are no pods to read.
+    that are too many only their number is kept. What its pods are made of stays until all of them
+    were ready once: until then some may not be there to read.
     """
     meta = cluster.metadata
     kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
     spec = _bounded(cluster.spec)
     spec = replace(spec, gpu_sharing=sharing_annotations(spec))
-    spec = with_templates(spec) if spec.suspend else without_templates(spec)
+    lacks_pods = spec.suspend or not was_provisioned(cluster)
+    spec = with_templates(spec) if lacks_pods else without_templates(spec)
     return replace(cluster, metadata=replace(meta, **kept), spec=spec)
 
 

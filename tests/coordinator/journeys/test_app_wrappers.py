@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.cluster import foreseen_gangs
 from coordinator.messages.actions import DeletePod, EvictPod, ResumeRayCluster, SuspendRayCluster
-from coordinator.reconcile.resumption import UNFIT_PATIENCE
+from coordinator.reconcile.held_start.resuspension import UNFIT_PATIENCE
 from kube.objects import names
 from tests.coordinator import app_wrappers as controllers
 from tests.coordinator.api import Key

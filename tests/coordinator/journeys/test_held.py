@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from coordinator.cluster import foreseen_gangs
-from coordinator.gang.held_start import LEARNED_FOR
+from coordinator.gang.held_start.learned_pods import LEARNED_FOR
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
@@ -410,7 +410,7 @@ def test_a_quota_of_the_namespace_keeps_it_waiting_and_nothing_is_created() -> N
 def test_queues_count_it_and_evictions_of_it_need_no_pods() -> None:
     world = crowded(held_gang("a", 3))
     assert world.leader.state.reports.census.pending["default"] == 1
-    assert is_foreseen(world.leader.state.views[key("a")].held.foresight.pods[0])
+    assert is_foreseen(world.leader.state.views[key("a")].held.expected.foresight.pods[0])
 
 
 LOWER = {"withinQueue": "LowerPriority"}
@@ -931,7 +931,7 @@ def test_more_pods_than_can_be_kept_in_memory_are_judged_when_others_are_gone(
     status = world.status("c")
     assert status["reason"] == "Held"
     assert "its pods (4) are judged when fewer pods of held gangs wait" in status["message"]
-    assert not world.leader.state.views[key("c")].held.foresight.pods
+    assert not world.leader.state.views[key("c")].held.expected.foresight.pods
     world.delete("rayclusters", "a")
     world.settle(seconds=10)
     assert world.status("c")["reason"] == "NeverFits"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from coordinator.gang.held_start import LEARNED_FOR
+from coordinator.gang.held_start.learned_pods import LEARNED_FOR
 from coordinator.messages.actions import (
     ReleasePod,
     ResumeRayCluster,

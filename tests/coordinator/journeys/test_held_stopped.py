@@ -7,7 +7,7 @@ import pytest
 
 from coordinator.gang.nominations import Guard
 from coordinator.messages.actions import EvictPod, NominatePod, SuspendRayCluster
-from coordinator.reconcile.resumption import UNFIT_PATIENCE
+from coordinator.reconcile.held_start.resuspension import UNFIT_PATIENCE
 from tests.coordinator.api import BUDGET, Outcome
 from tests.coordinator.builders import node
 from tests.coordinator.held import held, held_gang, is_suspended

@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.coordinator.builders import gang_of, node
-from tests.coordinator.namespace_quota import QuotaWorld, cpus_used
+from tests.coordinator.app_wrappers import app_wrapper, job, pods_of
+from tests.coordinator.builders import Json, gang_of, node
+from tests.coordinator.namespace_quota import CPUS, QuotaWorld, cpus_used
+from tests.coordinator.ray_jobs import owned_by, ray_job, ray_service
 
 HOUR = 3600.0
 
@@ -34,7 +36,6 @@ def test_a_gang_alone_starts_once_the_quota_has_room() -> None:
     assert world.bound("qa") == {"n1": 5}
 
 
-@pytest.mark.xfail(strict=True, reason="two gated gangs share a ResourceQuota for good")
 def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second() -> None:
     world = two_that_met()
     world.delete("rayclusters", "x")
@@ -43,3 +44,168 @@ def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second() 
     world.delete("rayclusters", "qa")
     world.settle(seconds=HOUR)
     assert world.bound("qb") == {"n1": 5}
+
+
+def run_one_after_another(world: QuotaWorld, names: list[str]) -> list[str]:
+    """Delete each gang once it runs; return in which order they ran."""
+    ran: list[str] = []
+    for _ in names:
+        world.settle(seconds=HOUR)
+        now = [name for name in names if name not in ran and world.bound(name).total() == 5]
+        for name in now:
+            world.delete("rayclusters", name)
+        ran += now
+    return ran
+
+
+def urgent(cluster: Json, value: int) -> Json:
+    for each in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
+        each["template"]["spec"]["priority"] = value
+    return cluster
+
+
+@pytest.mark.parametrize("count", [3, 10])
+def test_many_gangs_that_came_at_once_run_in_their_order(count: int) -> None:
+    """Each takes some of the quota as it can, and none has all that it needs."""
+    names = [f"g{at}" for at in range(count)]
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 7))
+    world.settle(seconds=10)
+    world.create(*(gang_of(name, 4) for name in names))
+    world.settle(seconds=10)
+    world.delete("rayclusters", "x")
+    assert run_one_after_another(world, names) == names
+
+
+def test_a_gang_of_higher_priority_comes_first_and_the_other_says_that_it_made_way() -> None:
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(gang_of("early", 4))
+    world.settle(seconds=10)
+    world.create(urgent(gang_of("late", 4), 100))
+    world.settle(seconds=100)
+    assert world.gated("early") == 4  # it holds too little to be of help
+    world.delete("rayclusters", "x")
+    world.settle(seconds=HOUR)
+    assert world.bound("late") == {"n1": 5}
+    status = world.status("early")
+    assert (status["reason"], status["held"]["phase"]) == ("PodsRefused", "Waiting")
+    assert "the gang needs 5000m of requests.cpu; 3000m of 8000m are left" in status["message"]
+    assert "of requests.cpu in it late has 5000m" in status["message"]
+    assert "made way for late, which comes before it in a ResourceQuota" in status["message"]
+    world.delete("rayclusters", "late")
+    world.settle(seconds=HOUR)
+    assert world.bound("early") == {"n1": 5}
+
+
+def test_a_gang_that_no_limit_holds_is_suspended_and_told_so_at_once() -> None:
+    world = QuotaWorld(4, node("n1", cpu=100), gang_of("large", 4))
+    world.settle(seconds=10)
+    status = world.status("large")
+    assert (status["reason"], world.pods("large")) == ("PodsRefused", [])
+    assert "a ResourceQuota never admits all of it" in status["message"]
+    world.create(gang_of("small", 3))
+    world.settle(seconds=60)
+    assert world.bound("small") == {"n1": 4}
+    world.delete("rayclusters", "small")
+    raise_quota(world, 5)
+    world.settle(seconds=HOUR)
+    assert world.bound("large") == {"n1": 5}
+
+
+def raise_quota(world: QuotaWorld, cpus: int) -> None:
+    """Also lowers it."""
+    found = next(world.api.all("resourcequotas"))
+    hard = {"hard": {CPUS: str(cpus)}}
+    world.api.change(found, lambda obj: obj.update(spec=hard, status={**obj["status"], **hard}))
+
+
+def test_a_quota_that_is_lowered_and_raised_again_starts_each_gang_once() -> None:
+    world = two_that_met()
+    raise_quota(world, 4)
+    world.settle(seconds=100)
+    raise_quota(world, 14)
+    world.settle(seconds=HOUR)
+    assert (world.bound("qa"), world.bound("qb")) == ({"n1": 5}, {"n1": 5})
+
+
+def test_someone_who_resumes_a_gang_again_and_again_has_it_come_before_others() -> None:
+    """It is not suspended twice, and the other waits without pods then."""
+    world = two_that_met()
+    world.delete("rayclusters", "x")
+    world.settle(seconds=HOUR)
+    for _ in range(3):
+        world.edit("qb", suspend=False)
+        world.settle(seconds=60)
+    assert world.status("qb").get("held") is None
+    world.delete("rayclusters", "qa")
+    world.settle(seconds=HOUR)
+    assert world.bound("qb") == {"n1": 5}
+
+
+def service(world: QuotaWorld, name: str) -> Json:
+    """A Ray cluster that cannot be suspended."""
+    world.create(ray_service(f"{name}-service"))
+    owner = next(e for e in world.api.all("rayservices") if name in e["metadata"]["name"])
+    return owned_by(owner, gang_of(name, 4))
+
+
+def test_a_ray_service_comes_before_gangs_that_can_be_suspended() -> None:
+    world = two_that_met()
+    world.create(service(world, "served"))
+    world.delete("rayclusters", "x")
+    assert run_one_after_another(world, ["qa", "qb", "served"]) == ["served", "qa", "qb"]
+
+
+def test_two_gangs_that_cannot_be_suspended_name_each_other() -> None:
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(service(world, "one"))
+    world.settle(seconds=1400)
+    world.create(service(world, "two"))
+    world.settle(seconds=100)
+    world.delete("rayclusters", "x")
+    world.settle(seconds=10)
+    if world.bound("one"):
+        return
+    assert "two lacks it too and cannot be suspended" in world.status("one")["message"]
+    world.delete("rayclusters", "two")
+    world.settle(seconds=HOUR)
+    assert world.bound("one") == {"n1": 5}
+
+
+def test_the_gang_of_a_ray_job_with_a_deadline_makes_way_too() -> None:
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 7))
+    world.settle(seconds=10)
+    world.create(gang_of("qa", 4), ray_job("timed", gang_of("", 4), activeDeadlineSeconds=90_000))
+    world.settle(seconds=10)
+    world.delete("rayclusters", "x")
+    world.settle(seconds=HOUR)
+    assert world.bound("qa") == {"n1": 5}
+    world.delete("rayclusters", "qa")
+    world.settle(seconds=HOUR)
+    job = next(world.api.all("rayjobs"))
+    assert world.bound(job["status"]["rayClusterName"]) == {"n1": 5}
+
+
+def test_an_app_wrapper_waits_in_the_same_order() -> None:
+    """It waits without pods, and what is left is for it, though a later gang is smaller."""
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(app_wrapper("w", job("work", 6)))
+    world.settle(seconds=10)
+    world.create(gang_of("late", 4))
+    world.settle(seconds=100)
+    world.delete("rayclusters", "x")
+    world.settle(seconds=60)
+    assert (len(pods_of(world.api, "w")), world.pods("late")) == (6, [])
+    assert world.status("late")["held"]["phase"] == "Waiting"
+
+
+def test_a_leader_that_takes_over_suspends_none_twice() -> None:
+    world = two_that_met()
+    world.delete("rayclusters", "x")
+    for _ in range(6):
+        world.settle(seconds=1)
+        world.leader.restart()
+        world.elect(0)
+    assert run_one_after_another(world, ["qa", "qb"]) == ["qa", "qb"]

@@ -113,7 +113,8 @@ def test_a_quota_is_promised_to_one_gang_until_its_pods_use_it(of: Callable[[str
     world.settle(seconds=30)
     assert len(pods_of_any(world, "a")) == 4
     assert not was_started(world, "b")
-    assert message(world, "b").endswith("the gang needs 4 of pods; 2 of 6 are left")
+    assert "the gang needs 4 of pods; 2 of 6 are left; of pods in it " in message(world, "b")
+    assert message(world, "b").endswith("a has 4")
     world.delete("appwrappers" if of is wrapped else "rayclusters", "a")
     world.settle(seconds=30)
     assert len(pods_of_any(world, "b")) == 4

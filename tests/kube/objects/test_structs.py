@@ -157,7 +157,7 @@ def test_raycluster_as_kuberay_stores_it() -> None:
         "suspend": False, "rayStartParams": {}, "template": {"spec": {"containers": []}},
     }  # fmt: skip
     spec = {"workerGroupSpecs": [group], "enableInTreeAutoscaling": True, "headGroupSpec": {}}
-    found = essential(read_cluster({"spec": spec}))
+    found = essential(read_cluster({"spec": spec, "status": {"state": "ready"}}))
     expected = ray_objects.WorkerGroup("gpu", 2, 1, 3, 2, suspend=False)
     assert found.spec.worker_group_specs == (expected,)
     assert found.spec.enable_in_tree_autoscaling

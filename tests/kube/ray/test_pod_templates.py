@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from kube.objects.ray import ABSENT, RayCluster, RayClusterSpec
 from kube.ray.pod_templates import (
@@ -25,7 +26,7 @@ def container(cpu: str = "1") -> Json:
     return {"name": "ray", "image": "ray", "resources": {"requests": {"cpu": cpu}}, **script}
 
 
-def cluster(*, suspend: bool | None, cpu: str = "1", **pod: Any) -> RayCluster:
+def cluster(*, suspend: bool | None, cpu: str = "1", state: str = "", **pod: Any) -> RayCluster:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container(cpu)], **pod}}
     raw = {
         "metadata": {"name": "rc"},
@@ -35,6 +36,7 @@ def cluster(*, suspend: bool | None, cpu: str = "1", **pod: Any) -> RayCluster:
             "autoscalerOptions": {"resources": {"limits": {"cpu": "2"}}, "idleTimeoutSeconds": 60},
             "workerGroupSpecs": [{"groupName": "w", "template": template, "labels": {"e": "f"}}],
         },
+        "status": {"state": state},
     }
     return essential(msgspec.json.decode(json.dumps(raw), type=RayCluster))
 
@@ -44,9 +46,11 @@ def parts(spec: RayClusterSpec) -> list[msgspec.Raw]:
     return [spec.head_group_spec, spec.autoscaler_options, group.template, group.labels]
 
 
-def test_templates_are_kept_of_suspended_ray_clusters_only() -> None:
-    assert parts(cluster(suspend=False).spec) == parts(cluster(suspend=None).spec) == [ABSENT] * 4
-    assert ABSENT not in parts(cluster(suspend=True).spec)
+@pytest.mark.parametrize("suspend", [False, None])
+def test_templates_are_kept_until_all_pods_were_ready_once(suspend: bool | None) -> None:
+    assert parts(cluster(suspend=suspend, state="ready").spec) == [ABSENT] * 4
+    assert ABSENT not in parts(cluster(suspend=suspend).spec)
+    assert ABSENT not in parts(cluster(suspend=True, state="ready").spec)
 
 
 def test_what_is_kept_can_be_read() -> None:
@@ -66,7 +70,7 @@ def test_what_is_kept_can_be_read() -> None:
 
 
 def test_what_is_not_kept_reads_as_absent() -> None:
-    spec = cluster(suspend=False).spec
+    spec = cluster(suspend=False, state="ready").spec
     assert head_template(spec) is None
     assert worker_template(spec.worker_group_specs[0]) is None
     assert autoscaler_options(spec) is None

@@ -4,11 +4,11 @@ from collections import Counter
 from dataclasses import replace
 
 from coordinator.gang.foresight import quota_refusal
-from coordinator.gang.held_start import Phase
+from coordinator.gang.held_start.phases import Resumed
 from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.foreseen.gang import Foreseen
-from kube.foreseen.namespace_quota import Charges, charges_of
+from kube.foreseen.namespace_quota import Charges, charges_of, counted, shown
 from kube.gang.source import Stage
 
 
@@ -19,21 +19,43 @@ def short_of_quota(look: Look) -> str:
     """
     view, gangs = look.view, look.scene.cache.foreseen
     quotas = look.scene.cache.admission.quotas(view.key.namespace)
-    found = view.held.foresight.found
+    found = view.held.expected.foresight.found
     if found is None or not quotas:
         return ""
-    short = quota_refusal(found, *gangs.claimed_beside(view.key), quotas)
+    others, claimed = gangs.claimed_beside(view.key)
+    short = quota_refusal(found, others, claimed, quotas) or _kept_for_others(look, found, claimed)
     if not short and view.reservation.placement is not None:
         gangs.claim(view.key, charges_of(found))
     return short
 
 
+def _kept_for_others(look: Look, found: Foreseen, claimed: Charges) -> str:
+    """Say that what is left is for gangs that come before this one; empty where enough is."""
+    key, turns = look.view.key, look.scene.turns
+    before = turns.turn(key.namespace).before.get(key)
+    if not before or look.view.reservation.placement is not None:
+        return ""
+    quotas = look.scene.cache.admission.quotas(key.namespace)
+    mine, others = counted(charges_of(found), quotas), counted(claimed, quotas)
+    for bound, of in sorted(turns.bounds(key.namespace).items()):
+        left, first = of.hard - of.used - others[bound], before.get(bound, 0)
+        if mine[bound] > left - first:
+            quota, resource = bound
+            needs, free, kept = (shown(resource, n) for n in (mine[bound], left, first))
+            return (
+                f"ResourceQuota {quota}: the gang needs {needs} of {resource}; {free} are left, "
+                f"and gangs that come before it need {kept}"
+            )
+    return ""
+
+
 def claim_what_is_to_come(look: Look) -> Done:
     """Claim for a gang that was resumed what those of its pods will take that do not exist yet."""
-    view, gangs = look.view, look.scene.cache.foreseen
+    view, gangs, resumed = look.view, look.scene.cache.foreseen, look.view.held.state
     if not (view.expects_pods or view.key in gangs):
         return NOTHING_DONE
-    view.held.note_pods(len(look.pods), look.now)
+    if isinstance(resumed, Resumed):
+        resumed.note_pods(len(look.pods), look.now)
     left = _charges_to_come(look)
     if left:
         gangs.claim(view.key, left)
@@ -44,18 +66,19 @@ def claim_what_is_to_come(look: Look) -> Done:
 
 def ends_at(look: Look) -> float | None:
     """Return when nothing is kept any more for pods that do not come (monotonic seconds)."""
-    view = look.view
-    waits = view.held.phase is Phase.RESUMED and view.key in look.scene.cache.foreseen
-    return view.held.came_at + create_seconds(look) if waits else None
+    resumed = look.view.held.state
+    if not isinstance(resumed, Resumed) or look.view.key not in look.scene.cache.foreseen:
+        return None
+    return resumed.came_at + create_seconds(look)
 
 
 def _charges_to_come(look: Look) -> Charges:
     """Return what is still to be charged; of pods beyond the minimum only for a time."""
     view, end = look.view, ends_at(look)
     is_late = end is not None and look.now >= end and not view.expects_pods
-    if view.held.phase is not Phase.RESUMED or view.reservation.placement is None or is_late:
+    if not isinstance(view.held.state, Resumed) or view.reservation.placement is None or is_late:
         return {}
-    found = view.held.foresight.found
+    found = view.held.expected.foresight.found
     return charges_of(_to_come(found, look)) if found is not None else {}
 
 
