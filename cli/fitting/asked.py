@@ -48,7 +48,7 @@ class Asked:
     Of an AppWrapper it is the stand-in, named as its Gang is, and `wrapped` what is created once it
     starts. `notes` say where it is judged otherwise than as it stands in the input. `job` is the
     RayJob that makes the RayCluster, for its submitter needs room too. `manifest` is what its user
-    would create, `pods` has one pod of each pod set.
+    would create, `pods` has one pod of each pod set. `waits` says that it waits already.
     """
 
     api_version: str
@@ -61,6 +61,7 @@ class Asked:
     job: RayJob | None = None
     manifest: Manifest = field(default_factory=dict)
     pods: Mapping[str, Manifest] = field(default_factory=dict)
+    waits: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -274,24 +275,39 @@ def beside(asked: Asked) -> Asked:
     """Return it under a name of its own, for a RayCluster of its name exists."""
     meta = asked.cluster.metadata
     cluster = replace(asked.cluster, metadata=replace(meta, name=f"{meta.name}{DRAWN}"))
-    kind = source_of(asked.cluster).owner.kind
-    note = f"{kind} {asked.namespace}/{asked.name} exists: judged as another one beside it"
-    return dataclasses.replace(asked, cluster=cluster, notes=(*asked.notes, note))
+    return dataclasses.replace(asked, cluster=cluster, notes=(*asked.notes, exists(asked)))
+
+
+def exists(asked: Asked) -> str:
+    """Say that there is such an object, which is not the one that is judged."""
+    return f"{asked} exists: judged as another one beside it"
+
+
+def in_place(asked: Asked, reason: str, created: str) -> Asked:
+    """Return it as old as the gang is that it is, and that waits."""
+    meta = replace(asked.cluster.metadata, creation_timestamp=created)
+    job, note = asked.job, f"{asked} waits ({reason}): judged in its place"
+    if job is not None:
+        job = replace(job, metadata=replace(job.metadata, creation_timestamp=created))
+    cluster, notes = replace(asked.cluster, metadata=meta), (*asked.notes, note)
+    return dataclasses.replace(asked, cluster=cluster, job=job, notes=notes, waits=True)
 
 
 def job_as_created(job: RayJob, cluster: RayCluster, stamp: str) -> RayJob:
-    """Return a RayJob as if it were created now, and had made this RayCluster."""
+    """Return a RayJob as if it were created now, unless it was, and had made this RayCluster."""
     status = RayJobStatus(ray_cluster_name=cluster.metadata.name)
-    meta = replace(job.metadata, creation_timestamp=stamp)
+    created = job.metadata.creation_timestamp or stamp
+    meta = replace(job.metadata, creation_timestamp=created)
     return replace(job, metadata=meta, status=status)
 
 
 def as_created(cluster: RayCluster, stamp: str) -> RayCluster:
-    """Return the RayCluster as if it were created now, with nothing that suspends it.
+    """Return the RayCluster as if it were created now, unless it was, and nothing suspends it.
 
     An AppWrapper waits with no object of it created, which is what its stand-in says already.
     """
-    meta = replace(cluster.metadata, creation_timestamp=stamp, generation=1)
+    since = cluster.metadata.creation_timestamp or stamp
+    meta = replace(cluster.metadata, creation_timestamp=since, generation=1)
     created = replace(cluster, metadata=meta)
     resumable = source_of(created).resumable
     return created if resumable is None else essential(resumed(resumable))

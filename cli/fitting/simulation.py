@@ -5,13 +5,14 @@ the verdict are what a coordinator would come to that began to lead now. What is
 part as a gang whose pods have all come, gated: those that are foreseen of its templates.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from cli.fitting.asked import Asked, as_created, as_gang, beside, job_as_created
+from cli.fitting.asked import Asked, as_created, as_gang, beside, in_place, job_as_created
 from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
+from cli.fitting.in_place import find_waiting, without
 from cli.fitting.queue_alone import by_queue_alone, may_fit
 from cli.fitting.unseen_parents import UnseenQueue
 from cli.report.fit import (
@@ -77,6 +78,7 @@ class Simulation:
 
     def __init__(self, state: CoordinatorState, moment: Moment, *, roomless: bool = False) -> None:
         self._state, self._moment, self._roomless = state, moment, roomless
+        self._made: dict[GangKey, Mapping[str, int]] = {}
         recorded = (gang.status.epoch or 0 for gang in state.cache.gangs.values())
         state.handle([TermStarted(1 + max(recorded, default=0), clean=True)], moment)
 
@@ -84,6 +86,11 @@ class Simulation:
         """Return what is asked about as it would stand in the cluster."""
         key = GangKey(asked.namespace, asked.cluster.metadata.name)
         mine = as_gang(asked, self._state.cache.namespace_labels(asked.namespace))
+        waiting = find_waiting(self._state, asked)
+        if waiting is not None:
+            self._state.handle(waiting.gone, self._moment)
+            self._made[key] = waiting.made
+            return in_place(mine, waiting.reason, waiting.created)
         return beside(mine) if key in self._state.cache.sources else mine
 
     def verdicts(self, asked: Sequence[Asked]) -> list[Verdict]:
@@ -168,7 +175,10 @@ class Simulation:
     def _quota_refusal(self, foresight: Foresight, cluster: RayCluster) -> str:
         assert foresight.found is not None
         cache, meta = self._state.cache, cluster.metadata
-        others, claimed = cache.foreseen.claimed_beside(GangKey(meta.namespace, meta.name))
+        key = GangKey(meta.namespace, meta.name)
+        others, claimed = cache.foreseen.claimed_beside(key)
+        if key in self._made:
+            claimed = without(claimed, foresight.found, self._made[key])
         quotas = cache.admission.quotas(meta.namespace)
         return quota_refusal(foresight.found, others, claimed, quotas)
 

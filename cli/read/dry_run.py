@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from cli.endings import CannotRead
-from cli.fitting.asked import Asked
+from cli.fitting.asked import Asked, exists
 from cli.fitting.manifests import Manifest
 from cli.read.dry_created import Answer, DryCreated
 from cli.read.reader import Reader
@@ -42,7 +42,6 @@ async def ask_nothing(reader: Reader, asked: Asked) -> Said:  # noqa: ARG001 - s
 
 async def ask(reader: Reader, asked: Asked) -> Said:
     """Ask with the caller's own rights; nothing is created."""
-    subject = f"{asked.kind} {asked.namespace}/{asked.name}"
     try:
         served = await reader.served(Kind(asked.api_version, asked.kind))
     except CannotRead:
@@ -54,17 +53,17 @@ async def ask(reader: Reader, asked: Asked) -> Said:
         reader.would_create(served.resource, asked.namespace, asked.manifest),
         *(reader.would_create(resources.PODS, asked.namespace, each) for each in pods.values()),
     )
-    return _joined([_of_object(own, subject), *_of_pods(pods, of_pods, asked.namespace)])
+    return _joined([_of_object(own, asked), *_of_pods(pods, of_pods, asked.namespace)])
 
 
-def _of_object(said: DryCreated, subject: str) -> Said:
+def _of_object(said: DryCreated, asked: Asked) -> Said:
     match said.answer:
         case Answer.REFUSED:
             return Said(refusal=f"the API server refuses it: {said.message}")
         case Answer.OVER_QUOTA:
             return Said(refusal=f"not now, for want of quota: {said.message}")
         case Answer.EXISTS:
-            return Said(notes=(f"{subject} exists: judged as another one beside it",))
+            return Said(notes=(exists(asked),))
         case Answer.NOT_ASKED:
             return Said(
                 notes=(f"the API server was not asked whether it takes it: {said.message}",)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from cli.fitting.admitted import with_admitted
-from cli.fitting.asked import Asked, namespaces_of, queues_of
+from cli.fitting.asked import Asked, exists, namespaces_of, queues_of
 from cli.fitting.simulation import Simulation
 from cli.fitting.stand_ins import stand_ins
 from cli.read.coordinator_settings import read_settings
@@ -71,6 +71,7 @@ def _answers(
 ) -> Iterator[FitOfObject]:
     """Yield the answers; what no user can create takes no room from the others."""
     placed = [simulation.placed(each) for each in asked]
+    creating = [_of_what_waits(*each) for each in zip(placed, creating, strict=True)]
     could = [each for each, about in zip(placed, creating, strict=True) if not about.refusal]
     verdicts = iter(simulation.verdicts(could))
     for each, about in zip(placed, creating, strict=True):
@@ -79,6 +80,14 @@ def _answers(
             verdict = not_created(f"not now, for want of quota: {about.over_quota}")
         notes = tuple(dict.fromkeys((*each.notes, *about.notes)))
         yield _answer(simulation, replace(each, notes=notes), verdict)
+
+
+def _of_what_waits(asked: Asked, creating: Creating) -> Creating:
+    """Drop what holds for another one alone: the pods of one that waits hold their quota."""
+    if not asked.waits:
+        return creating
+    said = tuple(each for each in creating.said if each != exists(asked))
+    return replace(creating, over_quota="", said=said)
 
 
 def _answer(simulation: Simulation, asked: Asked, verdict: Verdict) -> FitOfObject:

@@ -26,12 +26,14 @@ _MORE_COLUMNS: Final[list[Json]] = [
     {"name": "Reason", "type": "string", "jsonPath": ".status.reason", "priority": 1},
     {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
 ]
-# As CodeFlare's definition has them; MCAD's has none but the age.
+# kubectl asks for this version of either generation, and prints the first of two fields there is:
+# MCAD's word where there is one. CodeFlare's own three columns, empty for MCAD's, are wide.
 _V1BETA2_COLUMNS: Final[list[Json]] = [
-    {"name": "Status", "type": "string", "jsonPath": ".status.phase"},
-    {"name": "Quota Reserved", "type": "string", "jsonPath": _QUOTA_RESERVED},
-    {"name": "Resources Deployed", "type": "string", "jsonPath": _DEPLOYED},
-    {"name": "Unhealthy", "type": "string", "jsonPath": _UNHEALTHY},
+    {"name": "Status", "type": "string", "jsonPath": ".status['state','phase']"},
+    {"name": "Condition", "type": "string", "jsonPath": ".status['queuejobstate','reason']"},
+    {"name": "Quota Reserved", "type": "string", "jsonPath": _QUOTA_RESERVED, "priority": 1},
+    {"name": "Resources Deployed", "type": "string", "jsonPath": _DEPLOYED, "priority": 1},
+    {"name": "Unhealthy", "type": "string", "jsonPath": _UNHEALTHY, "priority": 1},
     *_MORE_COLUMNS,
 ]
 _V1BETA1_COLUMNS: Final[list[Json]] = [

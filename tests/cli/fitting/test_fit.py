@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from cli.__main__ import main
 from cli.endings import FINE, NO, NOT_READ, WRONG_USE
+from cli.read.dry_created import Answer, DryCreated
 from kube.api.access import Access
 from kube.objects import names
 from tests.cli.fitting.reader import MemoryReader, answer, answers, fit, reader_of
@@ -29,6 +30,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
+from tests.coordinator.namespace_quota import QuotaWorld
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
 
@@ -236,6 +238,62 @@ def test_a_cluster_that_exists_is_judged_as_another_one() -> None:
     assert found["notes"] == [
         "RayCluster team/train exists: judged as another one beside it",
     ]
+
+
+def strict() -> World:
+    """4 CPUs are free, of which a gang that waits needs 5; nothing passes it."""
+    world = World(node("a", cpu=8), queue("q", quota={"cpu": 100}, whenBlocked="Strict"))
+    world.create(gang_of("first", 3))
+    world.settle(seconds=20)
+    return world
+
+
+def test_a_gang_that_waits_is_judged_in_its_own_place() -> None:
+    world = strict()
+    world.create(gang_of("train", 4))
+    world.settle(seconds=20)
+    world.create(gang_of("later", 4))
+    world.settle(seconds=20)
+    found = answer(world, gang_of("train", 4))
+    assert (found["fits"], found["reason"]) == ("No", "InsufficientResources")
+    assert (found["position"], found["message"]) == (1, world.status("train")["message"])
+    note = "RayCluster team/train waits (InsufficientResources): judged in its place"
+    assert found["notes"] == [note]
+    assert answer(world, gang_of("train", 3))["fits"] == "Yes"
+    assert answer(world, gang_of("later", 3))["reason"] == "QueueBlocked"
+
+
+def test_so_is_the_gang_of_a_ray_job_that_waits() -> None:
+    world = strict()
+    world.create(ray_job("train", gang_of("", 4)))
+    world.settle(seconds=20)
+    world.create(gang_of("later", 4))
+    world.settle(seconds=20)
+    found = answer(world, ray_job("train", gang_of("", 4)))
+    assert (found["reason"], found["position"]) == ("InsufficientResources", 1)
+    assert answer(world, ray_job("train", gang_of("", 3)))["fits"] == "Yes"
+    assert answer(world, ray_job("other", gang_of("", 3)))["reason"] == "QueueBlocked"
+
+
+def test_what_its_own_pods_hold_of_a_resource_quota_is_its_own() -> None:
+    world = QuotaWorld(9, node("a", cpu=8))
+    world.create(gang_of("first", 3))
+    world.settle(seconds=20)
+    world.create(gang_of("train", 4))
+    world.settle(seconds=20)
+    found = answer(world, gang_of("train", 4))
+    assert found["reason"] == "InsufficientResources"
+    assert answer(world, gang_of("train", 3))["fits"] == "Yes"
+    assert answer(world, gang_of("train", 5))["reason"] == "PodsRefused"
+    assert answer(world, gang_of("other", 3))["reason"] == "PodsRefused"
+    reader = reader_of(world)
+    reader.answers = {
+        "pods": DryCreated(Answer.OVER_QUOTA, "exceeded quota: compute"),
+        "rayclusters": DryCreated(Answer.EXISTS),
+    }
+    (found,) = answers(fit(reader, gang_of("train", 3)))
+    assert found["fits"] == "Yes"
+    assert not [each for each in found["notes"] if "another one beside it" in each]
 
 
 def test_one_that_nothing_opts_in_is_judged_with_a_note() -> None:

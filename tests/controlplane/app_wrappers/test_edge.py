@@ -230,6 +230,24 @@ def test_the_api_server_takes_the_whole_component(muster: Muster, tmp_path: Path
     assert "validatingwebhookconfiguration.admissionregistration.k8s.io/muster-app-wrapper" in said
 
 
+def test_kubectl_prints_either_generation_in_its_words(place: Place) -> None:
+    """kubectl asks for the newest version, which MCAD's users see too."""
+    older = {"kind": "AppWrapper", "metadata": {"name": "old"}, "spec": ALL_OF_BETA1}
+    place.send(TENANT, {"apiVersion": BETA1, **older})
+    place.send(TENANT, wrapper(config_map(), name="new"))
+    waits = {"phase": "Suspended", "reason": "InsufficientResources"}
+    of_mcad = {"state": "Pending", "queuejobstate": "Backoff"}
+    place.put({**place.get("old"), "status": waits | of_mcad}, "status")
+    place.put({**place.get("new"), "status": waits}, "status")
+    listed = place.kubectl("get", "appwrappers.workload.codeflare.dev")
+    rows = [line.split() for line in listed.splitlines()]
+    assert rows[0] == ["NAME", "STATUS", "CONDITION", "AGE"]
+    assert [row[:3] for row in rows[1:]] == [
+        ["new", "Suspended", "InsufficientResources"],
+        ["old", "Pending", "Backoff"],
+    ]
+
+
 # ---- who created it, and what that user may wrap
 
 
