@@ -27,6 +27,7 @@ from tests.controlplane.walk import (
     steps,
     walk,
 )
+from tests.packaging.shell_blocks import fenced
 from tests.packaging.tree import ROOT
 
 
@@ -49,6 +50,17 @@ def test_the_tutorial_on_queues(plot: Plot, tmp_path: Path) -> None:
     queues = ("company", "research", "product", "students", "default")
     with left_clean(plot, queues, ("research", "product", "students", "sandbox")):
         assert walk(site, QUEUES, tmp_path) > 20
+
+
+def test_the_first_yaml_of_the_readme_starts_as_it_is(plot: Plot) -> None:
+    plot.add_node(8)
+    first = next(fenced(ROOT / "README.md", "yaml"))
+    plot.cluster.kubectl("apply", "-n", plot.name, "-f", "-", input=first)
+    plot.wait_running("train", 5)
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 150
 
 
 @pytest.mark.long
