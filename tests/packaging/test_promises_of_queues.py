@@ -1,4 +1,4 @@
-"""The tests that docs/queues-reference.md names for what waiting gangs are promised exist, and run."""
+"""The tests that docs/queues-reference.md names for what waiting gangs are promised run."""
 
 import re
 from typing import Any
