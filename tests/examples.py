@@ -9,6 +9,12 @@ from hypothesis import settings
 _FULL = 100
 
 
-def examples(most: int) -> settings:
-    """Try at most so many examples, in a quicker profile as many less as it says."""
-    return settings(max_examples=max(1, most * settings().max_examples // _FULL))
+def examples(most: int, *, otherwise: int | None = None) -> settings:
+    """Try at most so many examples, in a quicker profile as many less as it says.
+
+    `otherwise` is how many are tried there of a property whose examples take seconds each.
+    """
+    quick = most * settings().max_examples // _FULL
+    if otherwise is not None and settings().max_examples < _FULL:
+        quick = otherwise
+    return settings(max_examples=max(1, quick))

@@ -26,13 +26,14 @@ from scheduling.backfill.reservations import (
     Contested,
     Kept,
     KeptPart,
+    LentQuota,
     Passer,
     Reservations,
     Start,
     StartReservation,
     Turn,
 )
-from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, would_delay
+from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, waits_for_lent, would_delay
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Mask, Positions, Requests
 from scheduling.model.gang import GangKey, Group, PendingGang
@@ -132,6 +133,9 @@ class Blocking:
     def _would_delay(self, gang: PendingGang, broken: Kept) -> Refusal:
         if gang.minimum and not gang.surplus:  # else its minimum is asked for alone
             self._hold_behind(gang)
+        if isinstance(broken, LentQuota):
+            self.asks_again_in = min(self.asks_again_in, LONGEST)
+            return waits_for_lent(broken.claim.gang)
         starts = broken.starts if isinstance(broken, StartReservation) else None
         wait = None if starts is None else starts - self._queues.now
         again = LONGEST if wait is None else max(1.0, wait)
@@ -231,6 +235,22 @@ class Blocking:
                 for at, gang in enumerate(self._order.over_quota(queue)):
                     if self._is_aged(gang) or (keeps_first and at == 0):
                         self._keep_over_quota(gang, outlook)
+        for gang in self._order.lenders():
+            self._keep_lent(gang)
+
+    def _keep_lent(self, gang: PendingGang) -> None:
+        """Keep what a gang's own queue has lent of the quota that it waits for."""
+        row, lacks, sharing = self._short_quota(gang)
+        contested = Contested(self._cluster.nodes_of(()), sharing, lacks)
+        claim = Claim(gang, row, self._place(gang), is_of_lender=True)
+        self._reservations().keep(LentQuota(claim, contested))
+
+    def _short_quota(self, gang: PendingGang) -> tuple[int, Mask, Mask]:
+        """Return the row of a gang's queue, what it lacks, and the queues that use that."""
+        row, demand = self._row(gang), self._cluster.demand(gang)
+        used, available = self._order.used_by_queue, self._order.available_by_queue
+        lacks: Mask = demand > np.maximum(self._order.available(gang.queue), 0)
+        return row, lacks, self._tree.sharing(row, demand, used, available)
 
     def _keep_lost_quota(self, queue: str, outlook: Outlook) -> None:
         """Keep also for aged gangs of a queue that were within quota when the cycle began.
@@ -291,11 +311,8 @@ class Blocking:
     def _reservation(
         self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]
     ) -> StartReservation:
-        row, demand, nodes_of = self._row(gang), self._cluster.demand(gang), self._cluster.nodes_of
-        used, available = self._order.used_by_queue, self._order.available_by_queue
-        lacks: Mask = demand > np.maximum(self._order.available(gang.queue), 0)
-        all_nodes, none = nodes_of(needs), nodes_of(())
-        sharing = self._tree.sharing(row, demand, used, available)
+        (row, lacks, sharing), nodes_of = self._short_quota(gang), self._cluster.nodes_of
+        demand, all_nodes, none = self._cluster.demand(gang), nodes_of(needs), nodes_of(())
         needed = Contested(all_nodes, self._tree.same_root(row), demand > 0)
         contested = Contested(all_nodes if short else none, sharing, lacks)
         claim = self._claim(gang)

@@ -4,6 +4,7 @@
   as expected. Another gang may take of its room and quota only if it ends before that, or if the
   blocked gang would still be admitted then with the other one standing (EASY backfilling: Lifka,
   "The ANL/IBM SP Scheduling System", 1995; on nodes instead of on a number of processors).
+- `LentQuota`: of what a queue has lent nothing more is borrowed while its own gang waits for it.
 - `Bar`: nothing takes what an aged gang lacks, but what its nodes can spare whatever else ends.
 - `KeptPart`: what an aged gang has now, of its groups and of quota, it goes on having.
 
@@ -100,6 +101,7 @@ class Claim:
     `queue` is the row of the gang's queue, `place` its place there. `within` says that it is kept
     from that queue alone, `borrows` that the own quota of the queue would not cover the gang even
     if nothing used it: then gangs of other queues may take what their own quota covers.
+    `is_of_lender` says that it is kept only from gangs of other queues that borrow.
     """
 
     gang: PendingGang
@@ -108,11 +110,14 @@ class Claim:
     turn: Turn = NO_TURN
     within: bool = False
     borrows: bool = False
+    is_of_lender: bool = False
 
     def is_heeded_by(self, other: Passer) -> bool:
         """Say whether a gang may not take it: in its queue any behind it, in others by turn."""
         if other.key == self.gang.key:
             return False
+        if self.is_of_lender:
+            return other.queue != self.queue and other.borrows
         if other.queue == self.queue:
             return other.place >= self.place
         if self.within or (self.borrows and not other.borrows):
@@ -143,6 +148,17 @@ class Kept(ABC):
     def concerns(self, start: Start) -> bool:
         """Say whether a gang that would start takes some of it, and has to heed that."""
         return self.needed.is_taken_by(start.takes) and self.claim.is_heeded_by(start.who)
+
+
+class LentQuota(Kept):
+    """What a gang lacks of the quota that its own queue has lent; no more of it is borrowed.
+
+    Only while nothing but quota keeps the gang waiting: nobody waits for nodes with quota unused.
+    """
+
+    def is_broken_by(self, start: Start) -> bool:
+        """Say whether the nodes would take the gang now."""
+        return start.before.has_room_for(self.claim.gang)
 
 
 class Bar(Kept):

@@ -88,6 +88,15 @@ def would_delay(blocked: PendingGang, wait: float | None, duration: float) -> Re
     return Refusal(Reason.QUEUE_BLOCKED, said)
 
 
+def waits_for_lent(blocked: PendingGang) -> Refusal:
+    """Say that there is room, but a gang waits for quota that others borrow from its queue."""
+    said = (
+        f"there is room, but {blocked.key} waits for quota that its own queue has lent, so nothing "
+        "more of it is borrowed"
+    )
+    return Refusal(Reason.QUEUE_BLOCKED, said)
+
+
 def _amount(tree: QuotaTree, column: int, row: Amounts) -> str:
     return amount_up(tree.resources[column], int(row[column]))
 

@@ -318,6 +318,13 @@ class QueueOrder:
         for row in np.unique(self._columns.queue[self._blocked_first]).tolist():
             yield self._tree.names[row]
 
+    def lenders(self) -> Iterator[PendingGang]:
+        """Yield of each queue the first gang that waited for quota which its own queue has lent."""
+        columns, owns = self._columns, self._tree.quota_left(self._held)
+        waits = np.flatnonzero(self._blocked_first & columns.covered(owns))
+        _, first = np.unique(columns.queue[waits], return_index=True)
+        yield from map(self._waiting.at, waits[first].tolist())
+
     def waiting_for_quota(self, queues: Collection[str]) -> Iterator[PendingGang]:
         """Yield the first gangs of some queues that wait for quota by now; of a Strict one one."""
         for name in queues:

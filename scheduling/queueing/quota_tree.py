@@ -118,6 +118,10 @@ class QuotaTree:
             available[level] = np.where(kept > 0, kept + np.maximum(0, shared), shared)
         return np.where(self.limited, np.clip(available, -MOST, MOST), MOST)
 
+    def quota_left(self, held: Amounts) -> Amounts:
+        """Return what is left of the quota that each queue itself names, beside what it holds."""
+        return np.where(self.limited, self._own - held, MOST)
+
     def borrowing_levels(
         self, at: Positions, demands: Amounts, held: Amounts, used: Amounts
     ) -> Positions:

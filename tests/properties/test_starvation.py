@@ -154,7 +154,7 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     return queues, nodes, large, own + apart
 
 
-@examples(40)
+@examples(40, otherwise=10)
 @given(busy_clusters())
 def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
     cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
@@ -219,7 +219,7 @@ def two_ways_to_starve(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, l
     return queues, nodes, large, [draw(streams(name, queue, (-1,))) for name, queue in names]
 
 
-@examples(16)
+@examples(16, otherwise=5)
 @given(two_ways_to_starve())
 def test_a_large_gang_starts_within_a_bound_where_it_lacks_nodes_and_quota_in_turn(
     cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
