@@ -45,11 +45,7 @@ NOT_RUN = {
     "helm": "tests/charts installs the chart, with the Helm of make test-long",
     "python": "measures for minutes, or makes other control planes: the tests and benchmarks do",
     ".venv/bin/python": "the same",
-<<<<<<< HEAD
-    "kubectl krew": "krew is another program; tests/download holds the manifest against its rules",
-=======
     "kubectl krew": "tests/download holds the manifest against the rules of krew",
->>>>>>> firsthour
     "kubectl port-forward": "kwok's pods have no network",
     "kubectl logs": "kwok's pods write none",
     "kubectl rollout": "restart has no dry run, and kwok's pods end no rollout",
