@@ -65,7 +65,21 @@ class Turn:
 
 def in_order(stakes: Iterable[Stake]) -> list[Stake]:
     """Return stakes, the first to be served first."""
-    return sorted(stakes, key=lambda e: (e.tier, -e.priority, e.arrived, e.key.name))
+    return sorted(stakes, key=_place)
+
+
+def needed_before(stake: Stake, others: Iterable[Stake], turn: Turn) -> Amounts:
+    """Return what others need that come before a gang of which the turn was not told yet."""
+    needed: Counter[tuple[str, str]] = Counter()
+    for each in others:
+        waits = not (each.is_held and each.key in turn.fits)
+        if each.needs and waits and _place(each) < _place(stake):
+            needed.update(each.needs)
+    return needed
+
+
+def _place(stake: Stake) -> tuple[int, int, float, str]:
+    return stake.tier, -stake.priority, stake.arrived, stake.key.name
 
 
 def turn_of(stakes: Collection[Stake], free: Amounts) -> Turn:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.quota_order import Stake, Tier, Turn, turn_of
-from kube.foreseen.namespace_quota import Bound, bounds_of, counted, shown
+from coordinator.gang.quota_order import Stake, Tier, Turn, needed_before, turn_of
+from kube.foreseen.namespace_quota import Amounts, Bound, bounds_of, counted, shown
 from scheduling.model.gang import GangKey
 
 PATIENCE = 1.0
@@ -14,7 +14,22 @@ PATIENCE = 1.0
 
 HOLDERS_NAMED = 3
 
-_NEW = (False, None, None, "")
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the order of its namespace means for one gang."""
+
+    fits: bool = False
+    """All that it needs is free."""
+    makes_way_for: GangKey | None = None
+    """It is to be suspended for this one; itself if it never fits."""
+    before: Amounts = field(default_factory=dict)
+    """What those need that come before it, and do not have."""
+    holders: str = ""
+    """Who has the quota that it waits for."""
+
+
+NO_ANSWER = Answer()
 
 
 @dataclass(slots=True)
@@ -23,13 +38,8 @@ class _Namespace:
 
     stakes: dict[GangKey, Stake] = field(default_factory=dict)
     limits: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    turn: Turn | None = None
-    """None: it is to be worked out anew."""
-    free: Counter[tuple[str, str]] = field(default_factory=Counter)
-    holders: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Who has what, in words, of what a gang lacks."""
-    said: dict[GangKey, object] = field(default_factory=dict)
-    """What gangs were last told."""
+    turn: Turn = field(default_factory=Turn)
+    answers: dict[GangKey, Answer] = field(default_factory=dict)
     due: dict[GangKey, float] = field(default_factory=dict)
     """From when on gangs make way (monotonic seconds)."""
 
@@ -44,82 +54,66 @@ class QuotaTurns:
 
     def note(self, key: GangKey, stake: Stake | None) -> None:
         """Take in what a gang has and wants; None: no quota counts it."""
-        if stake is None and key.namespace not in self._namespaces:
+        before = self._namespaces[key.namespace].stakes if key.namespace in self._namespaces else {}
+        if before.get(key) == stake:
             return
-        here = self._namespaces[key.namespace]
-        if here.stakes.get(key) == stake:
-            return
-        here.turn = None
         self._changed.add(key.namespace)
+        stakes = self._namespaces[key.namespace].stakes
         if stake is None:
-            del here.stakes[key]
+            del stakes[key]
         else:
-            here.stakes[key] = stake
+            stakes[key] = stake
 
     def touch(self, namespace: str) -> bool:
         """Take in that quotas of a namespace changed; say whether their limits did."""
         limits = {each: bound.hard for each, bound in self.bounds(namespace).items()}
         here = self._namespaces[namespace]
-        before, here.limits, here.turn = here.limits, limits, None
         self._changed.add(namespace)
+        before, here.limits = here.limits, limits
         return limits != before
 
     def bounds(self, namespace: str) -> dict[tuple[str, str], Bound]:
         """Return what the quotas of a namespace bound."""
         return bounds_of(self._cache.admission.quotas(namespace))
 
-    def turn(self, namespace: str) -> Turn:
-        """Return whose turn it is, by what is known now."""
-        if namespace not in self._namespaces:
-            return Turn()
-        here = self._namespaces[namespace]
-        if here.turn is None:
-            here.free, here.holders = self._free(namespace), {}
-            here.turn = turn_of(here.stakes.values(), here.free)
-        return here.turn
+    def answer(self, key: GangKey) -> Answer:
+        """Return what a gang was told last."""
+        if key.namespace not in self._namespaces:
+            return NO_ANSWER
+        return self._namespaces[key.namespace].answers.get(key, NO_ANSWER)
+
+    def before(self, key: GangKey) -> Amounts:
+        """Return what gangs need that come before a gang, also before one that is new."""
+        here = self._namespaces.get(key.namespace)
+        stake = here.stakes.get(key) if here is not None else None
+        if here is None or stake is None:
+            return {}
+        told = here.answers.get(key)
+        if told is not None:
+            return told.before
+        return needed_before(stake, here.stakes.values(), here.turn)
 
     def due_at(self, key: GangKey) -> float | None:
         """Return from when on a gang makes way; None where it need not."""
-        return self._namespaces[key.namespace].due.get(key) if self._has(key) else None
+        if key.namespace not in self._namespaces:
+            return None
+        return self._namespaces[key.namespace].due.get(key)
 
     def settle(self, now: float) -> Iterator[GangKey]:
-        """Yield the gangs for which the answer is another one than before."""
+        """Work out whose turn it is; yield the gangs for which the answer is another one."""
         changed, self._changed = sorted(self._changed), set()
         for here, namespace in ((self._namespaces[each], each) for each in changed):
-            way = self.turn(namespace).makes_way
-            here.due = {each: here.due.get(each, now + PATIENCE) for each in way}
-            before, here.said = here.said, {key: self._answer(key) for key in here.stakes}
-            yield from (key for key, said in here.said.items() if said != before.get(key, _NEW))
-
-    def holders(self, key: GangKey) -> str:
-        """Say who has the quota that a gang waits for; empty where it waits for none."""
-        here = self._namespaces[key.namespace] if self._has(key) else _Namespace()
-        stake, turn = here.stakes.get(key), self.turn(key.namespace)
-        if stake is not None and stake.tier is Tier.NEVER_FITS:
-            return "a ResourceQuota never admits all of it"
-        if stake is None or not stake.needs or key in turn.fits:
-            return ""
-        first = turn.before.get(key, {})
-        short = (b for b, n in sorted(stake.needs.items()) if n > here.free[b] - first.get(b, 0))
-        bound = next(short, None)
-        if bound is None:
-            return ""
-        if bound not in here.holders:
-            here.holders[bound] = self._in_words(key.namespace, bound)
-        return here.holders[bound] + _stuck(here, bound, stake)
+            words = _Words(here.stakes, self.bounds(namespace), self._free(namespace))
+            here.turn = turn = turn_of(here.stakes.values(), words.free)
+            here.due = {key: here.due.get(key, now + PATIENCE) for key in turn.makes_way}
+            before = here.answers
+            here.answers = {key: words.answer(key, turn) for key in here.stakes}
+            yield from (k for k, said in here.answers.items() if said != before.get(k, NO_ANSWER))
 
     def forget(self) -> None:
         """Drop everything, at the end of a term."""
         self._namespaces.clear()
         self._changed.clear()
-
-    def _has(self, key: GangKey) -> bool:
-        return key.namespace in self._namespaces
-
-    def _answer(self, key: GangKey) -> object:
-        turn = self.turn(key.namespace)
-        way, before = turn.makes_way.get(key), turn.before.get(key)
-        return key in turn.fits, way, before, self.holders(key)
 
     def _free(self, namespace: str) -> Counter[tuple[str, str]]:
         """Return what is left beside what placed gangs will take."""
@@ -128,27 +122,51 @@ class QuotaTurns:
         bounds = bounds_of(quotas)
         return Counter({b: each.hard - each.used - claims[b] for b, each in bounds.items()})
 
-    def _in_words(self, namespace: str, bound: tuple[str, str]) -> str:
-        stakes, all_of = self._namespaces[namespace].stakes, self.bounds(namespace)[bound]
-        uses = {each.key.name: n for each in stakes.values() if (n := each.uses.get(bound, 0))}
-        others = all_of.used - sum(uses.values())
+
+@dataclass(slots=True)
+class _Words:
+    """Says of the gangs of one namespace who has what they lack."""
+
+    stakes: Mapping[GangKey, Stake]
+    bounds: Mapping[tuple[str, str], Bound]
+    free: Counter[tuple[str, str]]
+    _said: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def answer(self, key: GangKey, turn: Turn) -> Answer:
+        before, way = turn.before.get(key, {}), turn.makes_way.get(key)
+        fits, stake = key in turn.fits, self.stakes[key]
+        holders = "" if fits else self._holders(stake, before)
+        return Answer(fits, way, before, holders)
+
+    def _holders(self, stake: Stake, before: Amounts) -> str:
+        if stake.tier is Tier.NEVER_FITS:
+            return "a ResourceQuota never admits all of it"
+        lacks = sorted(stake.needs.items())
+        short = (b for b, n in lacks if n > self.free[b] - before.get(b, 0) and b in self.bounds)
+        bound = next(short, None)
+        if bound is None:
+            return ""
+        if bound not in self._said:
+            self._said[bound] = self._shares(bound)
+        return self._said[bound] + self._stuck(bound, stake)
+
+    def _shares(self, bound: tuple[str, str]) -> str:
+        uses = {e.key.name: n for e in self.stakes.values() if (n := e.uses.get(bound, 0))}
+        others, resource = self.bounds[bound].used - sum(uses.values()), bound[1]
         most = sorted(uses.items(), key=lambda each: (-each[1], each[0]))[:HOLDERS_NAMED]
-        said = [f"{name} has {shown(bound[1], amount)}" for name, amount in most]
+        said = [f"{name} has {shown(resource, amount)}" for name, amount in most]
         rest = len(uses) - len(most)
         said += [f"{rest} more gang{'s have' if rest > 1 else ' has'} some"] if rest else []
-        said += [f"other pods have {shown(bound[1], others)}"] if others > 0 else []
-        return f"of {bound[1]} in it {', '.join(said)}" if said else ""
+        said += [f"other pods have {shown(resource, others)}"] if others > 0 else []
+        return f"of {resource} in it {', '.join(said)}" if said else ""
 
-
-def _stuck(here: _Namespace, bound: tuple[str, str], mine: Stake) -> str:
-    """Name the gangs that lack this quota too and hold some of it for good."""
-    stay = [
-        each.key.name
-        for each in (here.stakes.values() if mine.tier <= Tier.STAYS else ())
-        if each is not mine
-        and each.needs.get(bound)
-        and each.uses.get(bound)
-        and not each.may_make_way
-    ]
-    said = ", ".join(sorted(stay)[:HOLDERS_NAMED])
-    return f"; {said} lacks it too and cannot be suspended: delete one of them" if stay else ""
+    def _stuck(self, bound: tuple[str, str], mine: Stake) -> str:
+        """Name the gangs that lack this quota too and hold some of it for good."""
+        stay = [
+            each.key.name
+            for each in (self.stakes.values() if mine.tier <= Tier.STAYS else ())
+            if each is not mine and each.needs.get(bound) and not each.may_make_way
+            if not each.is_held
+        ]
+        said = ", ".join(sorted(stay)[:HOLDERS_NAMED])
+        return f"; {said} lacks it too and cannot be suspended: delete one of them" if stay else ""

@@ -62,7 +62,7 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return NotReady(*look.source.no_pods)
-    paused = _paused(look)
+    paused = pause_of(look)
     if paused is not None:
         return paused
     found = _demand_by(look, terms, refused)
@@ -72,7 +72,7 @@ def _demand(look: Look, refused: str) -> Demand:
     return _in_queue(look, terms, found) if isinstance(found, PendingGang) else found
 
 
-def _paused(look: Look) -> NotReady | None:
+def pause_of(look: Look) -> NotReady | None:
     """Say that the gang may not be placed now, whatever room there is."""
     if look.view.understood.head_lost:
         return NotReady(Reason.HEAD_LOST, HEAD_NOT_REMADE)

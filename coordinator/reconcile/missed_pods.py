@@ -49,8 +49,7 @@ def due_at(unmade: Unmade) -> float | None:
 
 def _has_quota_now(look: Look) -> bool:
     """Say whether the pods were refused by a ResourceQuota that has room for all of them now."""
-    key = look.view.key
-    return key in look.scene.turns.turn(key.namespace).fits and bool(look.source.refused_pods)
+    return bool(look.source.refused_pods) and look.scene.turns.answer(look.view.key).fits
 
 
 def _are_due(look: Look, *, fits: bool) -> bool:

@@ -1,10 +1,8 @@
 """A gang that KubeRay cannot complete says what was refused."""
 
-import pytest
-
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held
-from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.rayclusters import Json, gang, group, pod
 
 
 def with_pods(most: int) -> Json:
@@ -23,8 +21,9 @@ def add_quota(plot: Plot, pods: int) -> None:
 
 def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plot: Plot) -> None:
     """Gated pods count in the quota; the gang says in KubeRay's words what could not be made."""
-    plot.add_node(3)
-    add_quota(plot, pods=2)
+    plot.add_node(4)
+    add_quota(plot, pods=3)
+    plot.create(pod("stranger"))
     plot.create(gang("cut", group(replicas=2)))
     missing = "group workers: 1 of 2 pods exist"
     said = f"{missing}; KubeRay could not create more: "
@@ -32,8 +31,19 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
     assert "exceeded quota: small" in status["message"]
     assert condition(status, "Gathered")["status"] == "False"
     plot.wait_event("cut", "PodsRefused", "exceeded quota: small")
+    plot.wait_message("cut", "of pods in it cut has 2, other pods have 1")
     assert all(is_held(pod) for pod in plot.wait_pods("cut", 2))
     plot.delete("ResourceQuota", "small")
+    plot.wait_running("cut", 3)
+
+
+def test_a_gang_that_no_quota_ever_holds_is_suspended_until_that_is_raised(plot: Plot) -> None:
+    plot.add_node(3)
+    add_quota(plot, pods=2)
+    plot.create(gang("cut", group(replicas=2)))
+    plot.wait_message("cut", "a ResourceQuota never admits all of it")
+    plot.wait(lambda: not plot.pods("cut"), "its pods to be gone")
+    plot.patch("ResourceQuota", "small", with_pods(3))
     plot.wait_running("cut", 3)
 
 
@@ -108,16 +118,19 @@ def times_refused(plot: Plot, cluster: str) -> int:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="two gated gangs share a ResourceQuota for good")
 def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second(plot: Plot) -> None:
     """KubeRay tries the first one again late by then, and the second one at once."""
-    plot.add_node(10)
-    add_quota(plot, pods=4)
+    plot.add_node(14)
+    strangers = [f"stranger-{at}" for at in range(4)]
+    for each in strangers:
+        plot.create(pod(each))
+    add_quota(plot, pods=8)
     plot.create(gang("first", group(replicas=4)))
     plot.wait(lambda: times_refused(plot, "first") >= BACKED_OFF, "KubeRay to try seldom")
     plot.create(gang("second", group(replicas=4)))
     plot.wait_phase("second", "Gathering", "PodsRefused")
-    plot.patch("ResourceQuota", "small", with_pods(8))
+    for each in strangers:
+        plot.delete("Pod", each)
     plot.wait(lambda: len(plot.bound("first")) == 5, "the first to start", seconds=8)
     plot.delete("RayCluster", "first")
     plot.wait_running("second", 5)

@@ -32,7 +32,7 @@ def short_of_quota(look: Look) -> str:
 def _kept_for_others(look: Look, found: Foreseen, claimed: Charges) -> str:
     """Say that what is left is for gangs that come before this one; empty where enough is."""
     key, turns = look.view.key, look.scene.turns
-    before = turns.turn(key.namespace).before.get(key)
+    before = turns.before(key)
     if not before or look.view.reservation.placement is not None:
         return ""
     quotas = look.scene.cache.admission.quotas(key.namespace)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import NotHeld, Phase, Sign, Waiting
 from coordinator.gang.quota_order import Stake, Tier
+from coordinator.reconcile.demand import pause_of
 from coordinator.reconcile.fences import gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from kube.codec.observed_pod import ObservedPod
@@ -24,14 +25,14 @@ def note_stake(look: Look) -> Done:
     """Have the gang take part in the order of its namespace, where a quota counts it."""
     view, turns = look.view, look.scene.turns
     turns.note(view.key, _stake(look))
-    view.quota.text = turns.holders(view.key)
+    view.quota.text = turns.answer(view.key).holders
     return NOTHING_DONE
 
 
 def make_way(look: Look) -> Done:
     """Have a gang suspended of which nothing started, for one that comes before it."""
     view, due = look.view, look.scene.turns.due_at(look.view.key)
-    wanted_by = look.scene.turns.turn(view.key.namespace).makes_way.get(view.key)
+    wanted_by = look.scene.turns.answer(view.key).makes_way_for
     if due is None or wanted_by is None or look.now < due or not look.scene.sighted:
         return NOTHING_DONE
     if is_started(look) or not withdraw(look, gated(look.pods)):
@@ -53,6 +54,8 @@ def is_started(look: Look) -> bool:
 
 
 def _stake(look: Look) -> Stake | None:
+    if not look.scene.cache.admission.quotas(look.view.key.namespace):
+        return None
     units = _units(look)
     if not units:
         return _unforeseen_stake(look)
@@ -137,6 +140,8 @@ def _asks_for_quota(look: Look, waiting: Waiting) -> bool:
     view = look.view
     if view.reservation.placement is not None or view.held.tries.paused_at(look.now):
         return False
+    if view.is_finished or view.understood.problem or pause_of(look) is not None:
+        return False
     if waiting.problem is not None:
         return waiting.is_short
     return not isinstance(view.queueing.asked, NotReady)
@@ -148,8 +153,6 @@ def _asks_for_quota(look: Look, waiting: Waiting) -> bool:
 def _units(look: Look) -> Mapping[str, Amounts]:
     """Return what quotas count of one pod of each pod set."""
     quotas = look.scene.cache.admission.quotas(look.view.key.namespace)
-    if not quotas:
-        return {}
     return {name: counted(charges, quotas) for name, charges in _charges(look).items()}
 
 
