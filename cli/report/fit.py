@@ -88,8 +88,12 @@ def by_pod_set(placement: Placement) -> tuple[PlacedPodSet, ...]:
         PlacedPodSet(
             name, nodes.total(), {node: nodes[node] for node in sorted(nodes, key=natural)}
         )
-        for name, nodes in sorted(found.items(), key=lambda each: (each[0] != HEAD, each[0]))
+        for name, nodes in sorted(found.items(), key=lambda each: _place(each[0]))
     )
+
+
+def _place(pod_set: str) -> tuple[object, ...]:
+    return pod_set != HEAD, natural(pod_set)
 
 
 def unforeseeable(message: str) -> Verdict:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from cli.report.order import natural
 from cli.report.room import placement_of
 from kube.codec.fields import created_at, quantity
 from kube.objects.gang import Gang
@@ -89,10 +90,15 @@ def in_order(gangs: Iterable[Gang]) -> list[Gang]:
     return sorted(gangs, key=_order)
 
 
-def _order(gang: Gang) -> tuple[int, int, float, str, str]:
+def by_name(gangs: Iterable[GangReport]) -> list[GangReport]:
+    """Sort gangs by their names, as people count."""
+    return sorted(gangs, key=lambda each: natural(each.key))
+
+
+def _order(gang: Gang) -> tuple[object, ...]:
     meta = gang.metadata
-    place = gang.status.position or _LAST
-    return place, -gang.spec.priority, created_at(meta), meta.namespace, meta.name
+    place, name = gang.status.position or _LAST, natural(f"{meta.namespace}/{meta.name}")
+    return place, -gang.spec.priority, created_at(meta), name
 
 
 def holds(gang: Gang) -> dict[str, str]:

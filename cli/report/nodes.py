@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
 
+from cli.report.order import natural
 from cli.report.room import Room, room_of
 from cli.report.snapshot import Snapshot, Unread
 from scheduling.diagnosis.holes import OTHER, SIZES, UNLABELLED, GpuPools, Pool, pools
@@ -107,7 +109,7 @@ def told(unread: Sequence[Unread]) -> tuple[str, ...]:
 
 def _pools(room: Room, asked: GpuPools, nodes: Sequence[NodeReport]) -> Iterator[PoolReport]:
     """Yield the pools; nodes of those beyond the largest count in the one of the rest."""
-    found = pools(room.nodes, room.reserved, asked)
+    found = sorted(pools(room.nodes, room.reserved, asked), key=partial(_order, asked))
     named = {(each.resource, each.name) for each in found}
     counts = Counter(
         place if (place := (each.resource, each.pool)) in named else (each.resource, OTHER)
@@ -115,6 +117,12 @@ def _pools(room: Room, asked: GpuPools, nodes: Sequence[NodeReport]) -> Iterator
     )
     for each in found:
         yield _pool(each, counts[each.resource, each.name])
+
+
+def _order(asked: GpuPools, pool: Pool) -> tuple[object, ...]:
+    """Sort by resource, then the largest first; those of one size by name, and the rest last."""
+    rest, place = pool.name == OTHER, asked.resources.index(pool.resource)
+    return place, rest, -pool.allocatable, natural(pool.name)
 
 
 def _pool(pool: Pool, count: int) -> PoolReport:
@@ -139,7 +147,8 @@ def _nodes(room: Room, asked: GpuPools) -> Iterator[NodeReport]:
         if resource not in nodes.row:
             continue
         row = nodes.row[resource]
-        for at in np.flatnonzero(nodes.allocatable[row]).tolist():
+        there = np.flatnonzero(nodes.allocatable[row]).tolist()
+        for at in sorted(there, key=lambda each: natural(nodes.names[each])):
             node = nodes.traits.nodes[at]
             whole, used = int(nodes.allocatable[row, at]), int(nodes.used[row, at])
             reserved = room.reserved.get((node.name, resource), 0)

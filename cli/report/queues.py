@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from cli.endings import Absent
-from cli.report.gangs import GangReport, gang_report, has_failed, in_order, queue_of, waits
+from cli.report.gangs import GangReport, by_name, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.nodes import told
+from cli.report.order import natural
 from cli.report.queue_usage import usage_of
 from cli.report.quota_holders import QuotaHolders
 from cli.report.snapshot import QUEUES, Snapshot
@@ -102,8 +103,8 @@ def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
         queue=reports.get(name, _empty_default()),
         rules=_rules(object_of[name]) if name in object_of else {},
         waiting=tuple(gang_report(each) for each in waiting),
-        holding=tuple(sorted(holding, key=lambda each: (each.created, each.key))),
-        failed=tuple(failed),
+        holding=tuple(sorted(by_name(holding), key=lambda each: each.created)),
+        failed=tuple(by_name(failed)),
         unread=told(found.unread),
     )
 
@@ -111,7 +112,7 @@ def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
 def _no_queue(found: Snapshot, name: str, reports: Iterable[str]) -> str:
     if found.lacks(QUEUES):
         return f"queue {name}: no gang that may be listed is in it, and gangqueues cannot be listed"
-    some = sorted(reports)[:10]
+    some = sorted(reports, key=natural)[:10]
     return f"no GangQueue {name}; there are: {', '.join(some) or 'none'}"
 
 
@@ -222,11 +223,11 @@ def _as_tree(reports: Iterable[QueueReport]) -> Iterator[QueueReport]:
     """Yield the queues below one right after it, by name; one in a circle of parents as a root."""
     named = {each.name: each for each in reports}
     below: dict[str, list[str]] = {}
-    for each in sorted(named.values(), key=lambda one: one.name):
+    for each in sorted(named.values(), key=lambda one: natural(one.name)):
         above = each.parent if each.parent in named else ""
         below.setdefault(above, []).append(each.name)
     seen: set[str] = set()
-    roots = [*below.get("", ()), *sorted(named)]
+    roots = [*below.get("", ()), *sorted(named, key=natural)]
     todo = [(name, 0) for name in reversed(roots)]
     while todo:
         name, depth = todo.pop()

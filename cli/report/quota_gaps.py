@@ -5,6 +5,7 @@ from typing import Final
 
 from cli.report.examined import Examined, Looked, RayObject
 from cli.report.findings import Finding, ok, unread, warn
+from cli.report.order import natural
 from cli.report.snapshot import Unread
 from kube.codec.fields import InvalidObject
 from kube.codec.queue import read_namespaces
@@ -107,5 +108,5 @@ def _says_no(found: RayObject) -> bool:
 
 
 def _some(names: Collection[str]) -> str:
-    some, more = sorted(names)[:NAMED], len(names) - NAMED
+    some, more = sorted(names, key=natural)[:NAMED], len(names) - NAMED
     return f"{', '.join(some)} and {more} more" if more > 0 else ", ".join(some)

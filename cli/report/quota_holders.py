@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cli.report.gangs import held, queue_of
+from cli.report.order import natural
 from cli.report.queue_usage import usage_of
 from cli.report.room import key_of
 from cli.report.snapshot import QUEUES, Snapshot
@@ -118,7 +119,7 @@ def _holders(case: _Case, resource: str, holdings: Iterable[_Holding]) -> dict[s
 
 def _largest(amounts: Mapping[str, int], resource: str) -> str:
     """Write the largest, and how many there are beside them."""
-    order = sorted(amounts, key=lambda each: (-amounts[each], each))
+    order = sorted(amounts, key=lambda each: (-amounts[each], natural(each)))
     said = [f"{each} {written(resource, amounts[each], up=1)}" for each in order[:NAMED]]
     more = len(order) - NAMED
     return ", ".join(said) + (f" and {more} more" if more > 0 else "")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cli.report.gangs import queue_of
+from cli.report.order import natural
 from cli.report.room import Room, Use, key_of, room_of
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import InvalidObject, quantity, read_amounts
@@ -107,7 +108,7 @@ def _shortage(room: Room, said: GangShortage, allowed: Mask, gang: Gang) -> Shor
     each = max(read_amounts({resource: said.each}, "shortage.each")[resource], 1)
     held = _held(room, resource, allowed)
     held.pop(gang_holder(key_of(gang)), None)
-    largest = sorted(held, key=lambda one: (-sum(held[one].values()), str(one)))
+    largest = sorted(held, key=lambda one: (-sum(held[one].values()), natural(str(one))))
     return Shortage(
         resource=resource,
         nodes=int(np.count_nonzero(allowed)),

@@ -9,6 +9,7 @@ import msgspec
 
 from cli.report.gangs import (
     GangReport,
+    by_name,
     gang_report,
     has_failed,
     in_order,
@@ -70,4 +71,5 @@ def status_report(found: Snapshot, namespace: str = "", queue: str = "") -> Stat
 
 
 def _newest_first(gangs: Iterable[Gang]) -> tuple[GangReport, ...]:
-    return tuple(sorted(map(gang_report, gangs), key=lambda each: each.created, reverse=True))
+    named = by_name(map(gang_report, gangs))
+    return tuple(sorted(named, key=lambda each: each.created, reverse=True))
