@@ -32,7 +32,7 @@ from tests.packaging.tree import ROOT
 
 
 @contextmanager
-def left_clean(plot: Plot, queues: tuple[str, ...], namespaces: tuple[str, ...]) -> Iterator[None]:
+def left_clean(plot: Plot, namespaces: tuple[str, ...]) -> Iterator[None]:
     """Take away what the page made and the plot does not know."""
     try:
         yield
@@ -41,14 +41,13 @@ def left_clean(plot: Plot, queues: tuple[str, ...], namespaces: tuple[str, ...])
         for each in namespaces:
             kubectl("delete", "rayclusters", "--all", "-n", each, "--wait=false")
             kubectl("delete", "namespace", each, "--ignore-not-found", "--wait=false")
-        kubectl("label", "gangqueues", *queues, f"{LABEL}={plot.name}")
+        kubectl("label", "gangqueues", "--all", f"{LABEL}={plot.name}", "--overwrite")
 
 
 def test_the_tutorial_on_queues(plot: Plot, tmp_path: Path) -> None:
     plot.add_nodes(*copies(NodeSpec("gpu", cpus=96, memory="768Gi", gpus=8), 16))
     site = equipped(plot.cluster, tmp_path / "site")
-    queues = ("company", "research", "product", "students", "default")
-    with left_clean(plot, queues, ("research", "product", "students", "sandbox")):
+    with left_clean(plot, ("research", "product", "students", "sandbox")):
         assert walk(site, QUEUES, tmp_path) > 20
 
 
