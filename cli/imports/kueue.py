@@ -8,10 +8,13 @@ different flavors, each keeps its own, and what they could borrow within a flavo
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from cli.imports import kueue_remarks as remarks
 from cli.imports.kueue_objects import (
+    BorrowWithinCohort,
     ClusterQueue,
     Cohort,
     LocalQueue,
@@ -42,6 +45,7 @@ UNCOVERED = frozenset({"pods"})
 
 WHEN_BLOCKED = {"StrictFIFO": "Strict", "BestEffortFIFO": "BestEffort"}
 STOPS = {each: each for each in ("None", "Hold", "HoldAndDrain")}
+BORROW = {each: each for each in ("Never", "LowerPriority")}
 WITHIN = {
     "Never": "Never",
     "LowerPriority": "LowerPriority",
@@ -101,10 +105,15 @@ def _world(sources: Sequence[Source]) -> World:
     )
     for queue in world.cluster_queues:
         subject = called("ClusterQueue", queue.metadata)
-        world.shares[queue.metadata.name] = list(_shares(queue.spec.resource_groups, subject))
+        shares = _shares(queue.spec.resource_groups, subject)
+        world.shares[queue.metadata.name] = [_within_own(each, subject) for each in shares]
+    above = {each.cohort for each in world.cluster_queues}
+    above |= {each.parent for each in world.cohorts.values()}
     for name, cohort in world.cohorts.items():
         subject = called("Cohort", cohort.metadata)
-        world.cohort_shares[name] = list(_shares(cohort.spec.resource_groups, subject))
+        found = list(_shares(cohort.spec.resource_groups, subject))
+        alone = [_within_own(each, subject) for each in found] if name not in above else found
+        world.cohort_shares[name] = alone
     _name(world)
     _find_mixed(world)
     return world
@@ -122,6 +131,17 @@ def _shares(groups: Iterable[ResourceGroup], subject: str) -> Iterator[Share]:
                     raise Fault(f"{subject}: {place}: {flavor.name}/{said.name} {fault}")
                 seen.add((flavor.name, said.name))
                 yield Share(flavor.name, said, place)
+
+
+def _within_own(share: Share, subject: str) -> Share:
+    """Leave out a limit above its quota of what is above no other queue: it lends all there is."""
+    said, at = share.said, f"{subject}: {share.place}"
+    if said.lending_limit is None:
+        return share
+    own = exact(said.nominal_quota, f"{at}.nominalQuota")
+    if exact(said.lending_limit, f"{at}.lendingLimit") <= own:
+        return share
+    return replace(share, said=msgspec.structs.replace(said, lending_limit=None))
 
 
 def _name(world: World) -> None:
@@ -323,6 +343,7 @@ def _rules(queue: ClusterQueue, world: World, outcome: Outcome) -> GangQueueSpec
     preemption = None
     if spec.preemption is not None:
         said, field = spec.preemption, "spec.preemption"
+        borrows = said.borrow_within_cohort or BorrowWithinCohort()
         preemption = Preemption(
             within_queue=_known(
                 subject, f"{field}.withinClusterQueue", said.within_cluster_queue, WITHIN
@@ -330,6 +351,10 @@ def _rules(queue: ClusterQueue, world: World, outcome: Outcome) -> GangQueueSpec
             reclaim=_known(
                 subject, f"{field}.reclaimWithinCohort", said.reclaim_within_cohort, RECLAIM
             ),
+            while_borrowing=_known(
+                subject, f"{field}.borrowWithinCohort.policy", borrows.policy, BORROW
+            ),
+            while_borrowing_max_priority=borrows.max_priority_threshold,
         )
     return GangQueueSpec(
         namespace_selector=_namespaces(queue, world, outcome),

@@ -36,6 +36,7 @@ class BorrowWithinCohort(Slim, frozen=True):
     """Whether a gang that borrows may stop others."""
 
     policy: str = "Never"
+    max_priority_threshold: int | None = None
 
 
 class QueuePreemption(Slim, frozen=True):

@@ -65,10 +65,6 @@ def _of_preemption(subject: str, spec: ClusterQueueSpec, outcome: Outcome) -> No
         why = "newer gangs of equal priority are not stopped; it became LowerPriority"
         field = "spec.preemption.withinClusterQueue"
         outcome.leave_out(subject, field, said.within_cluster_queue, why)
-    if said.borrow_within_cohort is not None and said.borrow_within_cohort.policy != "Never":
-        why = "a gang that would borrow stops no others of other queues; raise the queue's quota"
-        field = "spec.preemption.borrowWithinCohort.policy"
-        outcome.leave_out(subject, field, said.borrow_within_cohort.policy, why)
 
 
 def of_name(subject: str, name: str, given: str, outcome: Outcome) -> None:

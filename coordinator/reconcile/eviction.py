@@ -38,8 +38,8 @@ from kube.ray.ray_owner import is_suspended_by_muster
 from reservation.edits import with_homeless, without_slots
 from reservation.slots import Slots, slot_of
 from scheduling.model.gang import PendingGang
-from scheduling.model.queue import Reclaim, WithinQueue
 from scheduling.model.verdict import Reason
+from scheduling.preemption.candidates import is_open
 from scheduling.queueing.stops import StoppedBy
 
 AT_ONCE = 16
@@ -272,12 +272,9 @@ def _may_stop(preemptor: GangView, look: Look) -> bool:
     asked, queues, mine = preemptor.queueing.asked, look.scene.queues, look.view
     if not isinstance(asked, PendingGang) or asked.queue not in queues.objects:
         return True
-    rules, is_lower = queues.queue(asked.queue), mine.understood.priority < asked.priority
-    if mine.understood.terms is not None and asked.queue == mine.understood.terms.queue:
-        return is_lower and rules.within_queue is WithinQueue.LOWER_PRIORITY
-    if rules.reclaim is Reclaim.LOWER_PRIORITY:
-        return is_lower
-    return rules.reclaim is Reclaim.ANY
+    terms = mine.understood.terms
+    of = terms.queue if terms is not None else ""
+    return is_open(queues.queue(asked.queue), asked.priority, of, mine.understood.priority)
 
 
 def _settled(look: Look, ending: Ending) -> Ending:

@@ -13,6 +13,7 @@ from scheduling.model.queue import (
     Reclaim,
     Stop,
     WhenBlocked,
+    WhileBorrowing,
     WithinQueue,
 )
 
@@ -21,6 +22,7 @@ def read_queue(found: GangQueue) -> Queue:
     """Return the rules of a queue; raises InvalidObject where a quantity cannot be read."""
     spec, ageing = found.spec, found.spec.ageing or Ageing()
     preemption = spec.preemption or Preemption()
+    threshold = preemption.while_borrowing_max_priority
     return Queue(
         name=found.metadata.name,
         parent=spec.parent,
@@ -35,6 +37,8 @@ def read_queue(found: GangQueue) -> Queue:
         longest_wait=ageing.max_wait_seconds,
         within_queue=WithinQueue(preemption.within_queue),
         reclaim=Reclaim(preemption.reclaim),
+        while_borrowing=WhileBorrowing(preemption.while_borrowing),
+        borrowers_priority=inf if threshold is None else threshold,
         node_selector=tuple(sorted(spec.node_selector.items())),
         node_selector_scope=NodeSelectorScope(spec.node_selector_scope),
         gets_nodes=spec.provisioning is not None,

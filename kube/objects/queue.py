@@ -90,6 +90,22 @@ class Preemption(Slim, frozen=True):
             enum=["Never", "LowerPriority", "Any"],
         ),
     ] = "Never"
+    while_borrowing: Annotated[
+        str,
+        Allows(
+            "For a gang that would borrow, of gangs of other queues below the same root that "
+            "borrow, too.",
+            enum=["Never", "LowerPriority"],
+        ),
+    ] = "Never"
+    while_borrowing_max_priority: Annotated[
+        int | None,
+        Allows(
+            "whileBorrowing stops none of a higher priority. Absent means any that is lower than "
+            "that of the waiting gang.",
+            format="int64",
+        ),
+    ] = None
     jobs_may_be_lost: Annotated[
         bool,
         Allows(

@@ -56,6 +56,13 @@ class Reclaim(StrEnum):
     ANY = "Any"
 
 
+class WhileBorrowing(StrEnum):
+    """Which running gangs of other queues, that borrow, a waiting one may stop to borrow."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+
+
 @dataclass(frozen=True)
 class Queue:
     """The rules of one queue.
@@ -70,8 +77,9 @@ class Queue:
     any more that was passed `most_passes` times or waited `longest_wait` seconds. `within_queue`
     and `reclaim` say which running gangs its waiting ones may stop. `node_selector` are the labels,
     sorted, of the nodes that its gangs may use, `node_selector_scope` says for which pods.
-    `gets_nodes` says that an autoscaler is asked for nodes for its gangs. `stop` says that it, and
-    the queues below it, admit nothing new.
+    `while_borrowing` says so of those that its gangs stop to borrow, of at most the priority
+    `borrowers_priority`. `gets_nodes` says that an autoscaler is asked for nodes for its gangs.
+    `stop` says that it, and the queues below it, admit nothing new.
     """
 
     name: str
@@ -87,6 +95,8 @@ class Queue:
     longest_wait: float = inf
     within_queue: WithinQueue = WithinQueue.NEVER
     reclaim: Reclaim = Reclaim.NEVER
+    while_borrowing: WhileBorrowing = WhileBorrowing.NEVER
+    borrowers_priority: float = inf
     node_selector: tuple[tuple[str, str], ...] = ()
     node_selector_scope: NodeSelectorScope = NodeSelectorScope.DEVICES
     gets_nodes: bool = False
@@ -95,8 +105,8 @@ class Queue:
     @property
     def preempts(self) -> bool:
         """Say whether its waiting gangs may stop any that run."""
-        never = self.within_queue is WithinQueue.NEVER and self.reclaim is Reclaim.NEVER
-        return not never
+        rules = self.within_queue, self.reclaim, self.while_borrowing
+        return rules != (WithinQueue.NEVER, Reclaim.NEVER, WhileBorrowing.NEVER)
 
     def named_resources(self) -> Iterator[str]:
         """Yield the resources that the queue has a rule for, some of them several times."""

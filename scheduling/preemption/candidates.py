@@ -4,6 +4,8 @@
   would not cover the waiting gang: a gang that borrows takes no room from one that does not.
 - In other queues (`reclaim`): parts that no quota covers below the queue above both, where some
   quota below it covers the waiting gang.
+- Also in other queues below the same root (`while_borrowing`): parts of a lower priority, as in its
+  own queue.
 
 Surplus is taken before whole gangs, and with its minimum a gang loses all of it. Of either, what
 quota covers at a deeper queue is taken later.
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
-from scheduling.model.queue import Queue, Reclaim, WithinQueue
+from scheduling.model.queue import Queue, Reclaim, WhileBorrowing, WithinQueue
 from scheduling.preemption.coverage import Coverage, Guarantees, Use
 
 
@@ -70,20 +72,35 @@ def may_take(
     """Say whether the rules of a waiting gang's queue let it take a part."""
     if not is_open(claim.queue, claim.priority, part.queue, part.priority):
         return False
+    covered = coverage.covered(use)
     if use.row == claim.row:
-        return coverage.covered(use) <= claim.covered
+        return covered <= claim.covered
     ours, theirs = guarantees.apart(claim.row, use.row)
-    if claim.covered.isdisjoint(ours):
-        return False
-    return coverage.covered(use).isdisjoint(theirs)
+    is_theirs = not covered.isdisjoint(theirs) or claim.covered.isdisjoint(ours)
+    if not is_theirs and _reclaims(claim.queue, claim.priority, part.priority):
+        return True
+    below_one_root = len(ours) < len(guarantees.path(claim.row))
+    borrows = _stops_borrowers(claim.queue, claim.priority, part.priority)
+    return borrows and below_one_root and covered <= claim.covered
 
 
 def is_open(queue: Queue, priority: int, victims_queue: str, victims_priority: int) -> bool:
     """Say whether a queue's settings let its gang of a priority stop others at all."""
-    is_lower = victims_priority < priority
     if victims_queue == queue.name:
-        return is_lower and queue.within_queue is WithinQueue.LOWER_PRIORITY
+        return victims_priority < priority and queue.within_queue is WithinQueue.LOWER_PRIORITY
+    priorities = priority, victims_priority
+    return _reclaims(queue, *priorities) or _stops_borrowers(queue, *priorities)
+
+
+def _reclaims(queue: Queue, priority: int, victims_priority: int) -> bool:
+    is_lower = victims_priority < priority
     return queue.reclaim is Reclaim.ANY or (is_lower and queue.reclaim is Reclaim.LOWER_PRIORITY)
+
+
+def _stops_borrowers(queue: Queue, priority: int, victims_priority: int) -> bool:
+    if queue.while_borrowing is WhileBorrowing.NEVER:
+        return False
+    return victims_priority < priority and victims_priority <= queue.borrowers_priority
 
 
 def _candidate(part: GangPart, depth: int, of_gang: Sequence[GangPart]) -> Candidate:

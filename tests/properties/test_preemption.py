@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import inf
 
 import numpy as np
 from hypothesis import given
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart, Preemption
-from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
+from scheduling.model.queue import (
+    Ordering,
+    Queue,
+    Reclaim,
+    WhenBlocked,
+    WhileBorrowing,
+    WithinQueue,
+)
 from scheduling.model.verdict import Admitted
 from scheduling.queueing.quota_tree import QuotaTree
 from tests.builders import GPU
@@ -44,6 +52,8 @@ def trees(draw: st.DrawFn) -> list[Queue]:
                 borrowing_limit={} if borrows is None else {GPU: borrows},
                 within_queue=draw(st.sampled_from(WITHIN)),
                 reclaim=draw(st.sampled_from(RECLAIM)),
+                while_borrowing=draw(st.sampled_from(WhileBorrowing)),
+                borrowers_priority=draw(st.sampled_from((0, inf))),
                 ordering=draw(st.sampled_from(Ordering)),
                 when_blocked=draw(st.sampled_from((WhenBlocked.BEST_EFFORT, WhenBlocked.STRICT))),
             )
@@ -194,7 +204,12 @@ def is_admitted(cluster: Cluster, spec: Spec, gone: set[tuple[GangKey, str]]) ->
     """Say whether a gang would be admitted in the cluster without some parts, and without rules."""
     rest = [each for each in cluster.parts if (each.gang, each.replica) not in gone]
     queues = [
-        replace(each, within_queue=WithinQueue.NEVER, reclaim=Reclaim.NEVER)
+        replace(
+            each,
+            within_queue=WithinQueue.NEVER,
+            reclaim=Reclaim.NEVER,
+            while_borrowing=WhileBorrowing.NEVER,
+        )
         for each in cluster.queues
     ]
     alone = Cluster(queues, cluster.nodes, [replace(spec, surplus=0)], rest)
@@ -243,9 +258,12 @@ def may_take(tree: QuotaTree, parts: Sequence[GangPart], spec: Spec, victim: Gan
     lower = victim.priority < spec.priority
     if victim.queue == spec.queue:
         return queue.within_queue is WithinQueue.LOWER_PRIORITY and lower and theirs <= ours
+    a, b = path(tree, spec.queue), path(tree, victim.queue)
+    borrows = queue.while_borrowing is WhileBorrowing.LOWER_PRIORITY and {*a} & {*b}
+    if borrows and lower and victim.priority <= queue.borrowers_priority and theirs <= ours:
+        return True
     if queue.reclaim is Reclaim.NEVER or (queue.reclaim is Reclaim.LOWER_PRIORITY and not lower):
         return False
-    a, b = path(tree, spec.queue), path(tree, victim.queue)
     return bool(ours & ({*a} - {*b})) and not theirs & ({*b} - {*a})
 
 

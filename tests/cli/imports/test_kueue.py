@@ -218,9 +218,16 @@ def test_a_queue_without_selector_takes_no_gangs() -> None:
         ({"reclaimWithinCohort": "LowerPriority"}, {"reclaim": "LowerPriority"}, []),
         ({"withinClusterQueue": "Never", "reclaimWithinCohort": "Never"}, None, []),
         (
-            {"reclaimWithinCohort": "Any", "borrowWithinCohort": {"policy": "LowerPriority"}},
-            {"reclaim": "Any"},
-            ["spec.preemption.borrowWithinCohort.policy"],
+            {
+                "reclaimWithinCohort": "Any",
+                "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": 100},
+            },
+            {
+                "reclaim": "Any",
+                "whileBorrowing": "LowerPriority",
+                "whileBorrowingMaxPriority": 100,
+            },
+            [],
         ),
     ],
 )

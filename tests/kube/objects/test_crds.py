@@ -173,6 +173,7 @@ def test_a_queue_is_decoded_whole() -> None:
         "ageing": {"maxPasses": 3, "maxWaitSeconds": 60}, "defaultDurationSeconds": 3600,
         "preemption": {
             "withinQueue": "LowerPriority", "reclaim": "Any",
+            "whileBorrowing": "LowerPriority", "whileBorrowingMaxPriority": -5,
             "jobsMayBeLost": True, "deleteAfterSeconds": 600,
         },
         "timeouts": {

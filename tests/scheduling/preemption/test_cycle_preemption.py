@@ -12,7 +12,14 @@ from scheduling.cycle import SOON, Settings, next_cycle
 from scheduling.model.constraints import PodTerm, SpreadConstraint
 from scheduling.model.gang import Member, PendingGang
 from scheduling.model.host_ports import HostPort
-from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
+from scheduling.model.queue import (
+    Ordering,
+    Queue,
+    Reclaim,
+    WhenBlocked,
+    WhileBorrowing,
+    WithinQueue,
+)
 from scheduling.model.verdict import Refusal, Verdict
 from scheduling.preemption.candidates import candidates
 from scheduling.preemption.existing import AFFINITY, PORTS
@@ -471,6 +478,33 @@ def test_a_gang_that_borrows_stops_only_what_borrows_as_well() -> None:
     assert taken(covered) == {}
     borrows = Cluster(queues, {"n1": 5}, gangs, [part("low", {"n1": 5})])
     assert taken(borrows) == {"high": ["low"]}
+
+
+@pytest.mark.parametrize(
+    ("victim", "rules", "is_taken"),
+    [
+        ({"priority": 1}, {}, True),
+        ({"priority": 3}, {}, False),  # not lower
+        ({"priority": 1}, {"borrowers_priority": 0}, False),  # above the threshold
+        ({"priority": 1}, {"while_borrowing": WhileBorrowing.NEVER}, False),
+        ({"priority": 1, "queue": "b"}, {}, False),  # quota covers it
+        ({"priority": 1, "queue": "default"}, {}, False),  # it borrows from another tree
+    ],
+)
+def test_a_gang_that_borrows_stops_borrowers_of_a_lower_priority_where_its_queue_says_so(
+    victim: dict[str, Any], rules: dict[str, Any], *, is_taken: bool
+) -> None:
+    own = Queue("a", "all", {GPU: 2}, while_borrowing=WhileBorrowing.LOWER_PRIORITY)
+    queues = [
+        Queue("all"),
+        replace(own, **rules),
+        Queue("b", "all", {GPU: 4}),
+        Queue("c", "all"),
+        Queue("default"),
+    ]
+    held = part("low", {"n1": 4}, **{"queue": "c", **victim})
+    cluster = Cluster(queues, {"n1": 6}, [Spec("high", "a", 5, priority=3)], [held])
+    assert taken(cluster) == ({"high": ["low"]} if is_taken else {})
 
 
 # ---- order, bounds, memory
