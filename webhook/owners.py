@@ -1,4 +1,4 @@
-"""What decides whose a pod is: its RayCluster or AppWrapper, and its namespace."""
+"""Defines whose a pod is: its RayCluster or AppWrapper, and its namespace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,7 +4,6 @@ from coordinator.gang.eviction import BY_BUDGET, REFUSED
 from coordinator.gang.expected_changes import goes_on, was_nominated
 from coordinator.gang.nominations import FORBIDDEN_FOR
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     BudgetsRead,
     EvictionTried,
@@ -16,6 +15,7 @@ from coordinator.messages.events import (
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 
