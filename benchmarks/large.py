@@ -17,7 +17,6 @@ import msgspec
 from benchmarks.measure import Outcome, Row
 from coordinator.gang.source import source_of
 from coordinator.messages.actions import Action, LogDecision, ReleasePod, WriteGangStatus
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     ClusterSeen,
     CycleDue,
@@ -39,6 +38,7 @@ from kube.objects import gang as gang_objects
 from kube.objects import names
 from kube.objects import ray as ray_objects
 from kube.ray.gang_terms import GangTerms, gang_terms
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 SIZES = (1_000, 5_000)

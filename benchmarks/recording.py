@@ -22,12 +22,13 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.actions import Action
-from coordinator.messages.clock import Moment, Patience
+from coordinator.messages.clock import Patience
 from coordinator.messages.events import Event
 from coordinator.replay.recorder import Recorder
 from coordinator.state_machine import CoordinatorState
 from coordinator.state_settings import StateSettings
 from kube.codec.scheduler_profiles import STOCK
+from runtime.controller.moment import Moment
 from scheduling.diagnosis.holes import GpuPools
 
 NODES, GANGS, WORKERS = 500, 200, 4

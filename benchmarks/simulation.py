@@ -28,7 +28,6 @@ from coordinator.messages.actions import (
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     ClusterGone,
     ClusterSeen,
@@ -56,6 +55,7 @@ from kube.objects.core import Namespace, Node, Pod
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 NAMESPACE = "team"

@@ -24,7 +24,6 @@ from coordinator.gang.source import opt_in_of
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import CycleDue, Event
 from coordinator.queues.census import Counted, waits
 from coordinator.queues.counting import concerns_us, is_out, pods_that_count
@@ -51,6 +50,7 @@ from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.gang.source import GangSource
 from kube.ray.gang_terms import queue_counted_in
 from reservation.release_order import is_ordered
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.queue import DEFAULT_QUEUE
 

@@ -14,19 +14,14 @@ import structlog
 from aiohttp import web
 
 from runtime.http_server import BadBody, read_body
+from webhook.admission_review import Allow, BadReview, Deny
 from webhook.cache import Found, Unknown
 from webhook.metrics import Metrics
+from webhook.owners import Gone, Key, Lookup, Marks
 from webhook.review import (
-    Allow,
     Answer,
     Ask,
-    BadReview,
-    Deny,
     Gate,
-    Gone,
-    Key,
-    Lookup,
-    Marks,
     Review,
     answer,
     decide,

@@ -25,7 +25,7 @@ from kube.api.resources import APP_WRAPPERS, MCAD_APP_WRAPPERS, NAMESPACES, RAY_
 from kube.objects.names import APP_WRAPPER_UID, CREATED_BY, OPT_IN
 from kube.ray.wrapped_by import is_made_by
 from webhook.metrics import Metrics
-from webhook.review import GONE, OFF, AppWrapperKey, ClusterKey, Gone, Key, Marks, NamespaceKey
+from webhook.owners import GONE, OFF, AppWrapperKey, ClusterKey, Gone, Key, Marks, NamespaceKey
 
 # The API server sends a bookmark about once a minute. After this silence the watch may be dead and
 # what it holds may be old (a namespace's label, above all); a GET is right whatever it holds.

@@ -21,6 +21,7 @@ from kube.objects.core import Namespace
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayJob
 from kube.ray.wrapped_by import unwrapped, wrapped_by
+from webhook.admission_review import BadReview, patched, untouched
 from webhook.app import JSON, body_of, refusal_of
 from webhook.holding import (
     Hold,
@@ -34,7 +35,6 @@ from webhook.holding import (
     read_hold_review,
 )
 from webhook.metrics import Metrics
-from webhook.review import BadReview, patched, untouched
 from webhook.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -30,7 +30,7 @@ from kube.ray.ray_owner import controller_of
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, wrapped_by
 from scheduling.model.queue import Queue
 from scheduling.queueing.membership import NotAllowed, Selections
-from webhook.review import NAME, BadReview, Request, read_request, unexpected
+from webhook.admission_review import NAME, BadReview, Request, read_request, unexpected
 
 _ANNOTATIONS: Final = "/metadata/annotations"
 _HELD: Final = f"{_ANNOTATIONS}/{names.HELD.replace('/', '~1')}"

@@ -17,23 +17,17 @@ a controller that is behind stops asking for it. While the owner ends its pods a
 Of an ending RayCluster only redis-cleanup has to run, the pod of a Job; it is never gated.
 """
 
-from __future__ import annotations
-
-import base64
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
-import orjson
 
-from kube.codec.pod_patches import JsonPatch, gate_patch
+from kube.codec.pod_patches import gate_patch
 from kube.objects.base import ObjectMeta
 from kube.objects.names import (
     APP_WRAPPER,
     APP_WRAPPER_UID,
-    CODEFLARE_GROUP,
     CREATED_BY,
     GATE,
     OPT_IN,
@@ -43,42 +37,33 @@ from kube.objects.names import (
 )
 from kube.ray.ray_cluster import opt_in, owner_cluster
 from kube.ray.wrapped_by import wrapped_by
+from webhook.admission_review import (
+    ABSENT,
+    ALLOW,
+    NAME,
+    Allow,
+    BadReview,
+    Deny,
+    Request,
+    denied,
+    patched,
+    read_request,
+    unexpected,
+    untouched,
+)
+from webhook.owners import (
+    OFF,
+    AppWrapperKey,
+    ClusterKey,
+    Gone,
+    Key,
+    Lookup,
+    Marks,
+    NamespaceKey,
+    Off,
+)
 
-T = TypeVar("T")
-
-API_VERSION: Final = "admission.k8s.io/v1"
-KIND: Final = "AdmissionReview"
-
-# An owner reference may hold any text. Only a name that an object can have goes into a path.
-NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_LONGEST_SHOWN = 80
 _MANAGED_FIELDS = "/metadata/managedFields"
-_ABSENT = (b"", b"null")  # how a field that is not there, and one that is null, come undecoded
-
-
-class _Kind(msgspec.Struct, frozen=True, gc=False):
-    group: str = ""
-    version: str = ""
-    kind: str = ""
-
-
-class Request(msgspec.Struct, frozen=True, rename="camel"):
-    """What the API server is about to do; objects and user are not decoded yet."""
-
-    uid: str = ""
-    kind: _Kind = _Kind()
-    sub_resource: str | None = None
-    operation: str = ""
-    namespace: str | None = None
-    object: msgspec.Raw = msgspec.Raw()
-    old_object: msgspec.Raw = msgspec.Raw()
-    user_info: msgspec.Raw = msgspec.Raw()
-
-
-class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-    request: Request | None = None
 
 
 class _Gate(msgspec.Struct, frozen=True, gc=False):
@@ -99,7 +84,6 @@ class _Pod(msgspec.Struct, frozen=True):
     spec: _Spec | None = None
 
 
-_ENVELOPE = msgspec.json.Decoder(_Envelope)
 _POD = msgspec.json.Decoder(_Pod)
 
 
@@ -116,84 +100,6 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
-class BadReview:
-    """The body is not a review: the HTTP status and the message of the answer."""
-
-    status: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterKey:
-    """One RayCluster: the uid tells it from an earlier or later one of the same name."""
-
-    namespace: str
-    name: str
-    uid: str
-
-    def __str__(self) -> str:
-        return f"RayCluster {self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceKey:
-    """One namespace."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"Namespace {self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class AppWrapperKey:
-    """One AppWrapper: the uid tells it from an earlier or later one of the same name."""
-
-    namespace: str
-    name: str
-    uid: str
-    group: str = CODEFLARE_GROUP
-
-    def __str__(self) -> str:
-        return f"AppWrapper {self.namespace}/{self.name}"
-
-
-Key: TypeAlias = ClusterKey | NamespaceKey | AppWrapperKey
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """The labels and annotations of an object that may opt in."""
-
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-
-
-class Gone:
-    """There is no such object, or another one bears its name."""
-
-
-class Off(Gone):
-    """There are no AppWrappers: a setting says so."""
-
-
-GONE: Final = Gone()
-OFF: Final = Off()
-
-
-class Lookup(Protocol):
-    """What is known about owners and namespaces without a request."""
-
-    def find(self, key: Key) -> Marks | Gone | None:
-        """Return what is known; None when that has to be asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Allow:
-    """The pod is none of ours: untouched, without a warning."""
-
-
-@dataclass(frozen=True, slots=True)
 class Gate:
     """The pod belongs to a gang."""
 
@@ -207,38 +113,13 @@ class Ask:
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
-    """The pod may not be created: it is not allowed (403), or what decides is not known (503)."""
-
-    code: int
-    message: str
-
-
 Answer: TypeAlias = Allow | Gate | Deny
 Decision: TypeAlias = Answer | Ask
-
-ALLOW: Final = Allow()
 
 
 def read_review(body: bytes | bytearray) -> Review | BadReview:
     """Read what the API server sent about a pod."""
     return read_request(body, _review)
-
-
-def read_request(
-    body: bytes | bytearray, read_object: Callable[[Request], T | BadReview]
-) -> T | BadReview:
-    """Read what the API server sent; the object is decoded by the function given."""
-    try:
-        request = _requested(_ENVELOPE.decode(body))
-        return request if isinstance(request, BadReview) else read_object(request)
-    except msgspec.ValidationError as error:
-        return BadReview(400, f"not an AdmissionReview: {error}")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return BadReview(400, f"not JSON: {error}")
-    except RecursionError:
-        return BadReview(400, "not an AdmissionReview: nested more deeply than any object is")
 
 
 def decide(review: Review, lookup: Lookup) -> Decision:
@@ -267,7 +148,7 @@ def without_field_owners(review: Review, decision: Answer) -> Answer:
     without them must not be asked to lose them: that patch would fail, and with it the creation.
     """
     owners = b"" if review.pod is None else bytes(review.pod.metadata.managed_fields)
-    if isinstance(decision, Gate) and owners not in _ABSENT:
+    if isinstance(decision, Gate) and owners not in ABSENT:
         return Gate([*decision.patch, {"op": "remove", "path": _MANAGED_FIELDS}])
     return decision
 
@@ -281,41 +162,6 @@ def answer(review: Review, decision: Answer) -> bytes:
             return denied(review.uid, decision)
         case Allow():
             return untouched(review.uid)
-
-
-def patched(uid: str, patch: JsonPatch) -> bytes:
-    """Return the AdmissionReview that allows an object and changes it."""
-    encoded = base64.b64encode(orjson.dumps(patch)).decode()
-    return _answer(uid, allowed=True, patchType="JSONPatch", patch=encoded)
-
-
-def untouched(uid: str) -> bytes:
-    """Return the AdmissionReview that allows an object as it is."""
-    return _answer(uid, allowed=True)
-
-
-def denied(uid: str, deny: Deny) -> bytes:
-    """Return the AdmissionReview that refuses an object."""
-    status = {"code": deny.code, "message": deny.message}
-    return _answer(uid, allowed=False, status=status)
-
-
-def _answer(uid: str, **said: object) -> bytes:
-    response = {"uid": uid, **said}
-    return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
-
-
-def _requested(envelope: _Envelope) -> Request | BadReview:
-    request = envelope.request
-    if envelope.kind != KIND:
-        return unexpected("kind", envelope.kind, KIND)
-    if envelope.api_version != API_VERSION:
-        return unexpected("apiVersion", envelope.api_version, API_VERSION)
-    if request is None:
-        return unexpected("request", None, "an object")
-    if not request.uid:
-        return unexpected("request.uid", request.uid, "the uid to answer to")
-    return request
 
 
 def _review(request: Request) -> Review | BadReview:
@@ -339,18 +185,12 @@ def _creates_a_pod(request: Request) -> bool:
 
 def _pod(sent: msgspec.Raw) -> _Pod | BadReview:
     # Decoded apart from the envelope: what other kinds hold under these names is not our business.
-    if bytes(sent) in _ABSENT:
+    if bytes(sent) in ABSENT:
         return unexpected("request.object", None, "the pod to be created")
     try:
         return _POD.decode(sent)
     except msgspec.ValidationError as error:
         return BadReview(400, f"not a pod in request.object: {error}")
-
-
-def unexpected(field: str, value: object, allowed: str) -> BadReview:
-    """Say what of a review has a value that no review has."""
-    shown = repr(value)[:_LONGEST_SHOWN]
-    return BadReview(400, f"not an AdmissionReview: {field} is {shown}, allowed is {allowed}")
 
 
 def _left_alone(spec: _Spec) -> bool:

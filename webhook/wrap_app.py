@@ -19,10 +19,10 @@ from kube.api.errors import KubeError
 from kube.api.kinds import Kind, Served
 from kube.objects import names
 from kube.objects.user import User, service_account
+from webhook.admission_review import ALLOW, Allow, BadReview, Deny, denied, patched, untouched
 from webhook.app import JSON, body_of, refusal_of
 from webhook.metrics import Metrics
 from webhook.own_rights import OwnRights
-from webhook.review import ALLOW, Allow, BadReview, Deny, denied, patched, untouched
 from webhook.settings import Settings
 from webhook.wrapped_objects import WrappedObject
 from webhook.wrapping import Objects, WrapReview, judge, note, read_wrap_review

@@ -26,7 +26,16 @@ from kube.codec.pod_patches import JsonPatch
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.user import LONGEST, User, write_user
-from webhook.review import ALLOW, NAME, Allow, BadReview, Deny, Request, read_request, unexpected
+from webhook.admission_review import (
+    ALLOW,
+    NAME,
+    Allow,
+    BadReview,
+    Deny,
+    Request,
+    read_request,
+    unexpected,
+)
 from webhook.wrapped_objects import Faulty, WrappedObject, wrapped_objects
 
 _GROUPS: Final = frozenset(each.partition("/")[0] for each in names.APP_WRAPPER_API_VERSIONS)

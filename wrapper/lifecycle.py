@@ -20,9 +20,10 @@ from appwrapper.phases import Phase
 from appwrapper.requeuing import dispatched_until, has_too_few, is_last, requeue_at
 from appwrapper.spec.retries import is_final, may_retry
 from kube.codec.fields import moment_of
+from runtime.controller.moment import Moment
 from scheduling.model.verdict import Reason as GangReason
 from wrapper.contents import Contents, Reference, ends_noted
-from wrapper.messages import GangSignal, Moment, WrappedPod, Wrapper
+from wrapper.messages import GangSignal, WrappedPod, Wrapper
 from wrapper.view import PodCounts, Progress
 
 FIRST_READ = 1.25

@@ -17,15 +17,6 @@ from wrapper.contents import Contents, Reference
 NO_TOTALS = Totals()
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """When events are handled: monotonic seconds, seconds since 1970, and the same as a stamp."""
-
-    now: float
-    wall: float
-    stamp: str
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class WrapperKey:
     """Where an AppWrapper is: the group of its API, its namespace and its name."""

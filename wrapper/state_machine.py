@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from appwrapper.phases import Phase
 from kube.objects.app_wrapper import AppWrapperStatus
+from runtime.controller.moment import Moment
 from wrapper import status
 from wrapper.lifecycle import (
     FIRST_READ,
@@ -39,7 +40,6 @@ from wrapper.messages import (
     GangGone,
     GangSeen,
     GangSignal,
-    Moment,
     NotWritten,
     PodGone,
     PodSeen,

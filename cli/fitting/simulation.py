@@ -30,7 +30,6 @@ from coordinator.gang.demand import NotReady
 from coordinator.gang.foresight import Foresight, foresight_of, quota_refusal
 from coordinator.gang.source import source_of
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     ClusterGone,
     ClusterSeen,
@@ -50,6 +49,7 @@ from coordinator.state_machine import CoordinatorState
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.gang import Gang, GangMeta
 from kube.objects.ray import RayCluster
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.verdict import Reason
 

@@ -18,11 +18,11 @@ from cli.read.reader import Reader
 from cli.report.fit import FitOfObject, FitReport, Fits, Verdict, not_created
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import AllowedClasses
-from coordinator.messages.clock import Moment
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
 from coordinator.state_machine import CoordinatorState
 from kube.codec.written_profiles import profiles_of
+from runtime.controller.moment import Moment
 
 Ask = Callable[[Reader, Asked], Awaitable[Said]]
 """Has the API server say what it would make of an object."""

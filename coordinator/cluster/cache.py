@@ -7,9 +7,10 @@ our own patch came first) or that speaks of a pod already gone is ignored.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 
 from coordinator.cluster.admission_rules import AdmissionRules
@@ -24,9 +25,7 @@ from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import DEFAULT_NAMESPACE
-from scheduling.model.amounts import Requests, is_device
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import gang_holder
 from scheduling.model.node import Node
 from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import HolderIndex
@@ -64,14 +63,13 @@ class ClusterCache:
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
-        self.reserved = Counter[tuple[str, str]]()
-        """Devices that are reserved, by node and resource."""
         self.admission = AdmissionRules()
         self.foreseen = ForeseenGangs()
         self._spread = Counter[str]()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
-        self._echoes: dict[str, str] = {}
+        self.counted_on: Callable[[ObservedPod], str] = attrgetter("expected_on")
+        """Names the node on which a pod takes room; `ReservedRoom` has it say otherwise of some."""
 
     # --- pods -----------------------------------------------------------------------------
 
@@ -92,7 +90,6 @@ class ClusterCache:
             self._forget(known)
             if not same:
                 self._tellers.pop(known.uid, None)
-                self._echoes.pop(known.uid, None)
         self.pods[pod.key] = pod
         self._remember(pod)
         return pod
@@ -129,35 +126,10 @@ class ClusterCache:
             return None
         del self.pods[known.key]
         self._forget(known)
-        self._echoes.pop(uid, None)
         return known
 
-    def room_of(self, pod: ObservedPod | None) -> str:
-        """Name the node on which a pod takes room of its own, beside what is reserved."""
-        if pod is None or self._echoes.get(pod.uid) == pod.nominated_to:
-            return pod.holds if pod is not None else ""
-        return pod.expected_on
-
-    def ignore_nominations_covered_by_reservations(
-        self, pods: Iterable[ObservedPod], echoes: Mapping[str, str]
-    ) -> bool:
-        """Count none of these nominations (uid -> node), for a reservation keeps their room.
-
-        All others of the pods are counted, as kube-scheduler does. Says whether room came free.
-        """
-        freed = False
-        for pod in pods:
-            node = echoes.get(pod.uid, "")
-            if pod.nominated_to and self._echoes.get(pod.uid, "") != node:
-                before = self.room_of(pod)
-                self._count(pod, -1)
-                self._echoes[pod.uid] = node
-                self._count(pod, 1)
-                freed |= before != "" and before != self.room_of(pod)
-        return freed
-
     def _remember(self, pod: ObservedPod) -> None:
-        self._count(pod, 1)
+        self.count_room(pod, 1)
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
         if _has_constraints(pod):
@@ -167,7 +139,7 @@ class ClusterCache:
             self._mounting.add(pod.uid)
 
     def _forget(self, pod: ObservedPod) -> None:
-        self._count(pod, -1)
+        self.count_room(pod, -1)
         if pod.uid in self._constrained:
             self._constrained.discard(pod.uid)
             self._spread[pod.namespace] -= _counts_pinned(pod)
@@ -178,8 +150,9 @@ class ClusterCache:
             if not members:
                 del self._members[pod.member.gang]
 
-    def _count(self, pod: ObservedPod, sign: int) -> None:
-        if node := self.room_of(pod):
+    def count_room(self, pod: ObservedPod, sign: int) -> None:
+        """Add a pod to the sums, or with -1 take it back."""
+        if node := self.counted_on(pod):
             self.table.use(node, pod.used, sign)
             self.holders.use(pod.holder, node, pod.used, sign)
             self._count_in_index(pod, node, sign)
@@ -243,7 +216,7 @@ class ClusterCache:
         """Whether any pod that waits mounts a volume of a claim."""
         return bool(self._mounting or self.foreseen.mounting)
 
-    # --- nodes and reservations -------------------------------------------------------------
+    # --- nodes ------------------------------------------------------------------------------
 
     def put_node(self, seen: core_objects.Node) -> bool:
         """Take in a node; True where something a decision depends on changed.
@@ -261,21 +234,6 @@ class ClusterCache:
         """Forget a node; what pods take on it is counted again should it come back."""
         self.nodes.pop(name, None)
         self.table.remove_node(name)
-
-    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Requests, int]]) -> None:
-        """Add (or with negative counts take back) room of a gang: (node, requests, pods)."""
-        holder = gang_holder(gang)
-        for name, requests, count in room:
-            self.table.use(name, requests, count)
-            self.holders.use(holder, name, requests, count)
-            self._count_reserved(name, requests, count)
-
-    def _count_reserved(self, node: str, requests: Requests, count: int) -> None:
-        for resource, amount in requests:
-            if is_device(resource):
-                self.reserved[node, resource] += count * amount
-                if not self.reserved[node, resource]:
-                    del self.reserved[node, resource]
 
     def columns(self) -> NodeSnapshot:
         """The nodes as they stand, reservations included."""

@@ -10,12 +10,12 @@ from itertools import islice
 
 from coordinator.gang.pod_sets import Standing
 from coordinator.messages.actions import Action, DeleteGang, WriteGangStatus
-from coordinator.messages.clock import Moment
 from coordinator.record.status import recorded
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import Gang, GangStatus
 from reservation.edits import without_slots
 from reservation.slots import is_released, slots_of, vacant_slots
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Reason

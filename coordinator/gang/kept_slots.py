@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from coordinator.gang.pod_sets import Standing
-from coordinator.messages.clock import Moment
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import SlotKind, Slots, slot_of, vacant_slots
+from runtime.controller.moment import Moment
 from scheduling.model.placement import Placement
 
 CERTAIN = 5.0

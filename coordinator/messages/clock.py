@@ -1,18 +1,8 @@
-"""The moment of a step, and how long is waited for what may mend itself."""
+"""Deadlines, and how long is waited for what may mend itself."""
 
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """When events are handled: monotonic seconds for deadlines, an RFC 3339 stamp for people.
-
-    `wall` is the same moment in seconds since 1970, to be held against the stamps of others.
-    """
-
-    now: float
-    stamp: str
-    wall: float = 0.0
+from runtime.controller.moment import Moment
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from coordinator.gang.quota_turns import QuotaTurns
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action
-from coordinator.messages.clock import Moment, Patience
+from coordinator.messages.clock import Patience
 from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.surveying import take_survey
@@ -25,6 +25,7 @@ from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.scheduler_profiles import Profiles
 from kube.gang.source import GangSource
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 

@@ -22,12 +22,12 @@ from coordinator.messages.actions import (
     WriteGangStatus,
     WriteQueueStatus,
 )
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import Event
 from coordinator.replay.forms import Forms, UnreadableValueError
 from coordinator.state_settings import StateSettings
 from kube.objects.base import Labels, ObjectMeta
 from kube.ray.known_keys import PREFIX
+from runtime.controller.moment import Moment
 
 FORMAT = 1
 """To be raised where a recording of before would be read otherwise than it was meant."""

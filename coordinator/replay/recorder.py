@@ -19,10 +19,10 @@ from typing import Final
 import structlog
 
 from coordinator.messages.actions import Action
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import Event
 from coordinator.replay.lines import end_line, failed_line, start_line, step_line
 from coordinator.state_settings import StateSettings
+from runtime.controller.moment import Moment
 from runtime.errors import CannotRunError
 
 log = structlog.get_logger()

@@ -6,31 +6,31 @@ the Lease; while it leads, an executor carries out what the state machine asks f
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Coroutine
 from functools import partial
-from typing import Any, TypeVar, assert_never
+from typing import Any
 
 import structlog
 
 from appwrapper.gang.stand_in import StandIn
-from appwrapper.gang.watched import AppWrapperReading, as_gang
+from appwrapper.gang.watched import AppWrapperReading
 from coordinator import metrics
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages import events as happened
 from coordinator.messages.clock import Patience
-from coordinator.messages.events import Event, Teller
+from coordinator.messages.events import Teller
 from coordinator.replay.recorder import Recorder
 from coordinator.settings import Settings
-from coordinator.shell import scheduler_lease
+from coordinator.shell import scheduler_lease, sinks
 from coordinator.shell.definitions import Definitions
 from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
 from coordinator.shell.suspicion import Suspicion
 from coordinator.state_settings import StateSettings
 from kube.api.client import Client, Resource
-from kube.api.errors import Timeout
-from kube.api.leader_election import Election, Term, Timing
+from kube.api.leader_election import Term
+from kube.api.leading import election, lead_on_fresh_lists, wait_synced
 from kube.api.reflector import Reflector, Selection
 from kube.api.resources import (
     APP_WRAPPERS,
@@ -50,20 +50,9 @@ from kube.api.resources import (
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
-from kube.api.watch_events import (
-    Blind,
-    Changed,
-    Deleted,
-    Sighted,
-    Sink,
-    Synced,
-    Unreadable,
-    Watched,
-    WatchEvent,
-)
+from kube.api.watch_events import feeding
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.provisioning import node_request_of
 from kube.codec.storage import WATCHES, ObservedFact
 from kube.codec.written_profiles import profiles_of
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
@@ -82,27 +71,23 @@ from kube.objects.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
-from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, unwrapped, wrapped_by
-from runtime.slicing import settle_heap
+from kube.ray.wrapped_by import unwrapped, wrapped_by
 from scheduling.diagnosis.holes import GpuPools
-from scheduling.model.gang import GangKey
-from scheduling.model.holder import is_wrapper_gang
-from scheduling.model.volume import Fact
 
 log = structlog.get_logger()
-
-T = TypeVar("T", bound=Watched)
 
 TRUSTED_SILENCE = 1.0  # seconds: a watch that has just told something is connected
 LAST_ANSWERS = 2.0  # seconds at the end of a term for what was sent; all of it may be answered
 SERVER_DEADLINE = 60.0  # seconds: the API server's --request-timeout by default
 ARRIVAL_MARGIN = 30.0
-REFRESH_TIMEOUT = 30.0  # seconds for the consistent lists at the start of a term
 ADMISSION_RULES: dict[type[AdmissionRule], Resource] = {
     LimitRange: LIMIT_RANGES,
     ResourceQuota: RESOURCE_QUOTAS,
     RuntimeClass: RUNTIME_CLASSES,
 }
+LENIENT: dict[str, Any] = {"selection": Selection(may_be_absent=True)}
+"""How to watch what an API server need not serve."""
+
 RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
 OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
 WRAPPED_PODS = f"{OTHER_PODS},{APP_WRAPPER}"
@@ -145,25 +130,23 @@ class Coordinator:
         self.definitions = Definitions(client)
         self.loop = Loop(of_state.build(), settings.debounce, recorder)
         feed = self.loop.feed
-        self._gangs = Reflector(client, GANGS, Gang, _sink(feed, "gangs", _gang_event))
-        event = partial(_pod_event, teller=Teller.RAY_POD_WATCH)
-        self._ray_pods = self._pods(
-            "raypods", event, Selection(label_selector=RAY_PODS, bare=BarePod)
-        )
+        self._gangs = self._watch("gangs", GANGS, Gang, sinks.gang_event)
+        event = partial(sinks.pod_event, teller=Teller.RAY_POD_WATCH)
+        ray_pods = Selection(label_selector=RAY_PODS, bare=BarePod)
+        self._ray_pods = self._pods("raypods", event, ray_pods)
         selector = UNWRAPPED_PODS if settings.app_wrappers else OTHER_PODS
         # Ended pods hold nothing: they never travel.
         others = Selection(label_selector=selector, field_selector=NOT_ENDED, bare=BarePod)
         self.reflectors: dict[str, Reflector[Any]] = {
             "gangs": self._gangs,
             "raypods": self._ray_pods,
-            "pods": self._pods("pods", _pod_event, others),
+            "pods": self._pods("pods", sinks.pod_event, others),
             **self._surroundings(),
-            **self._ray_owners(),
             **(self._app_wrappers() if settings.app_wrappers else {}),
         }
         # Without these only held gangs wait, and what is out of date does no harm.
         self.admission: dict[str, Reflector[Any]] = {
-            resource.plural: Reflector(client, resource, kind, _admission_sink(feed, kind))
+            resource.plural: Reflector(client, resource, kind, sinks.admission_sink(feed, kind))
             for kind, resource in ADMISSION_RULES.items()
         }
         # Without these nothing but requests for nodes stops.
@@ -174,86 +157,52 @@ class Coordinator:
                 client,
                 watch.resource,
                 watch.kind,
-                _fact_sink(feed, watch.fact),
+                sinks.fact_sink(feed, watch.fact),
                 project=watch.observe,
-                selection=Selection(may_be_absent=True),
+                **LENIENT,
             )
             for watch in WATCHES
         }
 
         self._suspicion = Suspicion(self.watches)
 
-    def _pods(
+    def _watch(
         self,
         watch: str,
-        event: Callable[[WatchEvent[ObservedPod]], Event | None],
-        selection: Selection,
+        resource: Resource,
+        kind: type[Any],
+        event: sinks.Translate[Any],
+        **how: Any,
+    ) -> Reflector[Any]:
+        """Make a watch that every gang needs."""
+        sink = sinks.watch_sink(self.loop.feed, watch, event)
+        return Reflector(self._client, resource, kind, sink, **how)
+
+    def _pods(
+        self, watch: str, event: sinks.Translate[ObservedPod], selection: Selection
     ) -> Reflector[ObservedPod]:
-        sink = _sink(self.loop.feed, watch, event)
-        return Reflector(self._client, PODS, Pod, sink, project=self._reduce, selection=selection)
+        return self._watch(watch, PODS, Pod, event, project=self._reduce, selection=selection)
 
     def _surroundings(self) -> dict[str, Reflector[Any]]:
         """The watches of what is neither a gang nor a pod, and that every gang needs."""
-        client, feed = self._client, self.loop.feed
-        cluster_event = partial(_ray_cluster_event, wrapper_of=self._wrapper_of)
+        nodes = {"project": whole_node, "selection": Selection(bare=BareNode)}
+        cluster_event = partial(sinks.ray_cluster_event, wrapper_of=self._wrapper_of)
+        clusters = {"project": essential}
+        jobs = {"project": essential_job, **LENIENT}
+        services = {"project": essential_service, **LENIENT}
+        found: list[tuple[Resource, type[Any], sinks.Translate[Any], dict[str, Any]]] = [
+            (NODES, Node, sinks.node_event, nodes),
+            (RAY_CLUSTERS, RayCluster, cluster_event, clusters),
+            (NAMESPACES, Namespace, sinks.namespace_event, {}),
+            (PRIORITY_CLASSES, PriorityClass, sinks.priority_event, {}),
+            (GANG_QUEUES, GangQueue, sinks.queue_event, {}),
+            (DEVICE_CLASSES, DeviceClass, sinks.device_class_event, LENIENT),
+            (RAY_JOBS, RayJob, sinks.ray_owner_event, jobs),
+            (RAY_SERVICES, RayService, sinks.ray_owner_event, services),
+        ]
         return {
-            "nodes": Reflector(
-                client,
-                NODES,
-                Node,
-                _sink(feed, "nodes", _node_event),
-                project=whole_node,
-                selection=Selection(bare=BareNode),
-            ),
-            "rayclusters": Reflector(
-                client,
-                RAY_CLUSTERS,
-                RayCluster,
-                _sink(feed, "rayclusters", cluster_event),
-                project=essential,
-            ),
-            "namespaces": Reflector(
-                client, NAMESPACES, Namespace, _sink(feed, "namespaces", _namespace_event)
-            ),
-            "priorityclasses": Reflector(
-                client,
-                PRIORITY_CLASSES,
-                PriorityClass,
-                _sink(feed, "priorityclasses", _priority_event),
-            ),
-            "gangqueues": Reflector(
-                client, GANG_QUEUES, GangQueue, _sink(feed, "gangqueues", _queue_event)
-            ),
-            "deviceclasses": Reflector(
-                client,
-                DEVICE_CLASSES,
-                DeviceClass,
-                _sink(feed, "deviceclasses", _device_class_event),
-                selection=Selection(may_be_absent=True),
-            ),
-        }
-
-    def _ray_owners(self) -> dict[str, Reflector[Any]]:
-        """The watches of what makes RayClusters; there is none where no such kind is served."""
-        client, sink = self._client, partial(_sink, self.loop.feed)
-        lenient = Selection(may_be_absent=True)
-        return {
-            "rayjobs": Reflector(
-                client,
-                RAY_JOBS,
-                RayJob,
-                sink("rayjobs", _ray_owner_event),
-                project=essential_job,
-                selection=lenient,
-            ),
-            "rayservices": Reflector(
-                client,
-                RAY_SERVICES,
-                RayService,
-                sink("rayservices", _ray_owner_event),
-                project=essential_service,
-                selection=lenient,
-            ),
+            resource.plural: self._watch(resource.plural, resource, kind, event, **how)
+            for resource, kind, event, how in found
         }
 
     def _app_wrappers(self) -> dict[str, Reflector[Any]]:
@@ -261,7 +210,7 @@ class Coordinator:
 
         Pods that ended tell how many of a Job are still to come.
         """
-        event = partial(_pod_event, teller=Teller.WRAPPED_POD_WATCH)
+        event = partial(sinks.pod_event, teller=Teller.WRAPPED_POD_WATCH)
         pods = Selection(label_selector=WRAPPED_PODS, bare=BarePod)
         return {
             "appwrappers": self._wrappers("appwrappers", APP_WRAPPERS),
@@ -270,20 +219,13 @@ class Coordinator:
         }
 
     def _wrappers(self, watch: str, resource: Resource) -> Reflector[StandIn]:
-        """Watch the AppWrappers of one API group, which need not be served."""
-        return Reflector(
-            self._client,
-            resource,
-            AppWrapper,
-            _sink(self.loop.feed, watch, _app_wrapper_event),
-            project=AppWrapperReading(),
-            selection=Selection(may_be_absent=True),
-        )
+        event, project = sinks.app_wrapper_event, AppWrapperReading()
+        return self._watch(watch, resource, AppWrapper, event, project=project, **LENIENT)
 
     def _node_requests(self) -> dict[str, Reflector[Any]]:
         """Watch what was asked of an autoscaler, which need not be there."""
         selection = Selection(label_selector=NODES_FOR, may_be_absent=True)
-        sink = _node_request_sink(self.loop.feed)
+        sink = feeding(self.loop.feed, sinks.node_request_event)
         kind, resource = ProvisioningRequest, PROVISIONING_REQUESTS
         return {resource.plural: Reflector(self._client, resource, kind, sink, selection=selection)}
 
@@ -318,37 +260,22 @@ class Coordinator:
                 tasks.create_task(scheduler_lease.follow(self._client, self.loop.feed))
 
     async def _contend(self) -> None:
-        for reflector in self.reflectors.values():
-            await reflector.wait_synced()
-        settle_heap()
+        await wait_synced(self.reflectors.values())
         log.info("synced", pods=len(self.loop.state.cache.pods))
-        settings = self._settings
-        timing = Timing(settings.lease_duration, settings.renew_deadline, settings.retry_period)
+        settings, floor = self._settings, self._highest_epoch
 
-        def election() -> Election:
-            return Election(
-                self._client,
-                settings.namespace,
-                LEASE_NAME,
-                settings.identity,
-                timing=timing,
-                floor=self._highest_epoch,
-            )
+        def contend() -> Coroutine[Any, Any, None]:
+            by = election(self._client, settings.namespace, LEASE_NAME, settings, floor)
+            return by.run(self._lead)
 
-        await self.definitions.run_while_whole(lambda: election().run(self._lead))
+        await self.definitions.run_while_whole(contend)
 
     def _highest_epoch(self) -> int:
         gangs = self.loop.state.cache.gangs.values()
         return max((gang.status.epoch or 0 for gang in gangs), default=0)
 
     async def _lead(self, term: Term) -> None:
-        """Lead: first see all that an earlier leader may have written, then act."""
-        try:
-            await asyncio.gather(*(each.refresh(REFRESH_TIMEOUT) for each in self._doubtful()))
-        except Timeout as error:
-            log.warning("term given up: cannot see what was written before", error=str(error))
-            return
-        await self._act(term)
+        await lead_on_fresh_lists(self._doubtful(), self._act, term)
 
     def _doubtful(self) -> list[Reflector[Any]]:
         """The watches that must be listed anew before the first decision of a term.
@@ -386,219 +313,5 @@ class Coordinator:
         finally:
             metrics.LEADER.set(0)
             fenced = self.loop.state.has_fenced(term.epoch)
-            self.loop.dismiss()
+            self.loop.dismiss(happened.TermEnded())
             term.answered = await executor.close(min(LAST_ANSWERS, term.remaining())) and fenced
-
-
-def _sink(
-    feed: Callable[[Iterable[Event]], None],
-    watch: str,
-    translate: Callable[[WatchEvent[T]], Event | None],
-) -> Sink[T]:
-    def event_of(told: WatchEvent[T]) -> Event | None:
-        match told:
-            case Blind():
-                return happened.SightLost(watch)
-            case Sighted():
-                return happened.SightRegained(watch)
-            case _:
-                return translate(told)
-
-    def sink(batch: list[WatchEvent[T]]) -> None:
-        feed([event for told in batch if (event := event_of(told)) is not None])
-
-    return sink
-
-
-def _admission_sink(
-    feed: Callable[[Iterable[Event]], None], kind: type[AdmissionRule]
-) -> Sink[Any]:
-    def sink(batch: list[WatchEvent[Any]]) -> None:
-        events = (_admission_event(told, kind) for told in batch)
-        feed([event for event in events if event is not None])
-
-    return sink
-
-
-def _admission_event(told: WatchEvent[Any], kind: type[AdmissionRule]) -> Event | None:
-    match told:
-        case Changed(obj=rule):
-            return happened.AdmissionRuleSeen(rule)
-        case Deleted(obj=rule):
-            return happened.AdmissionRuleGone(rule)
-        case Synced():
-            return happened.AdmissionRulesListed(kind)
-        case _:
-            return None
-
-
-def _node_request_sink(feed: Callable[[Iterable[Event]], None]) -> Sink[ProvisioningRequest]:
-    def sink(batch: list[WatchEvent[ProvisioningRequest]]) -> None:
-        feed([event for told in batch if (event := _node_request_event(told)) is not None])
-
-    return sink
-
-
-def _node_request_event(told: WatchEvent[ProvisioningRequest]) -> Event | None:
-    match told:
-        case Changed(obj=found) if (request := node_request_of(found)) is not None:
-            return happened.NodeRequestSeen(request)
-        case Deleted(obj=found) if (request := node_request_of(found)) is not None:
-            return happened.NodeRequestGone(request)
-        case Synced():
-            return happened.NodeRequestsListed()
-        case _:
-            return None
-
-
-def _fact_sink(feed: Callable[[Iterable[Event]], None], kind: type[Fact]) -> Sink[ObservedFact]:
-    """One fact that cannot be read is as bad as a watch that is down, until a list has none.
-
-    It may be a disk that would then not be counted.
-    """
-    unread = False
-
-    def sink(batch: list[WatchEvent[ObservedFact]]) -> None:
-        nonlocal unread
-        is_list = any(isinstance(told, Synced) for told in batch)
-        unread = any(isinstance(told, Unreadable) for told in batch) or (unread and not is_list)
-        events = [_fact_event(told, kind) for told in batch]
-        lost = happened.FactsLost(kind)
-        feed([lost if unread and event == happened.FactsSeen(kind) else event for event in events])
-
-    return sink
-
-
-def _fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event:
-    match told:
-        case Changed(obj=seen):
-            return happened.FactSeen(seen.fact)
-        case Deleted(obj=seen):
-            return happened.FactGone(seen.fact)
-        case Synced() | Sighted():
-            return happened.FactsSeen(kind)
-        case Blind() | Unreadable():
-            return happened.FactsLost(kind)
-        case _:
-            assert_never(told)
-
-
-def _pod_event(told: WatchEvent[ObservedPod], teller: Teller = Teller.POD_WATCH) -> Event | None:
-    match told:
-        case Changed(obj=pod):
-            return happened.PodSeen(pod, teller)
-        case Deleted(obj=pod):
-            return happened.PodGone(pod.namespace, pod.name, pod.uid, teller)
-        case _:
-            return None
-
-
-def _node_event(told: WatchEvent[Node]) -> Event | None:
-    match told:
-        case Changed(obj=node):
-            return happened.NodeSeen(node)
-        case Deleted(obj=node):
-            return happened.NodeGone(node.metadata.name)
-        case _:
-            return None
-
-
-def _ray_cluster_event(
-    told: WatchEvent[RayCluster], wrapper_of: WrapperOf = wrapped_by
-) -> Event | None:
-    """Take a RayCluster that is wrapped for none: its pods are of the gang of its AppWrapper."""
-    match told:
-        case Changed(obj=cluster) if is_made_for_wrapper(cluster.metadata, wrapper_of):
-            return _cluster_event(Deleted(cluster))
-        case Changed(obj=cluster) | Deleted(obj=cluster) if _is_named_as_wrapped(cluster):
-            return None  # KubeRay makes no pods for a RayCluster of such a name
-        case _:
-            return _cluster_event(told)
-
-
-def _is_named_as_wrapped(cluster: RayCluster) -> bool:
-    return is_wrapper_gang(GangKey("", cluster.metadata.name))
-
-
-def _app_wrapper_event(told: WatchEvent[StandIn]) -> Event | None:
-    match told:
-        case Changed(obj=kept):
-            return _cluster_event(Changed(as_gang(kept)))
-        case Deleted(obj=kept):
-            return _cluster_event(Deleted(as_gang(kept)))
-        case _:
-            return None
-
-
-def _cluster_event(told: WatchEvent[RayCluster]) -> Event | None:
-    match told:
-        case Changed(obj=cluster):
-            return happened.ClusterSeen(cluster)
-        case Deleted(obj=cluster):
-            return happened.ClusterGone(
-                GangKey(cluster.metadata.namespace, cluster.metadata.name), cluster.metadata.uid
-            )
-        case _:
-            return None
-
-
-def _ray_owner_event(told: WatchEvent[RayJob] | WatchEvent[RayService]) -> Event | None:
-    match told:
-        case Changed(obj=owner):
-            return happened.RayOwnerSeen(owner)
-        case Deleted(obj=owner):
-            return happened.RayOwnerGone(owner.metadata.uid)
-        case _:
-            return None
-
-
-def _gang_event(told: WatchEvent[Gang]) -> Event | None:
-    match told:
-        case Changed(obj=gang):
-            return happened.GangSeen(gang)
-        case Deleted(obj=gang):
-            return happened.GangGone(
-                GangKey(gang.metadata.namespace, gang.metadata.name), gang.metadata.uid
-            )
-        case _:
-            return None
-
-
-def _namespace_event(told: WatchEvent[Namespace]) -> Event | None:
-    match told:
-        case Changed(obj=namespace):
-            return happened.NamespaceSeen(namespace)
-        case Deleted(obj=namespace):
-            return happened.NamespaceGone(namespace.metadata.name)
-        case _:
-            return None
-
-
-def _priority_event(told: WatchEvent[PriorityClass]) -> Event | None:
-    match told:
-        case Changed(obj=priority_class):
-            return happened.PriorityClassSeen(priority_class)
-        case Deleted(obj=priority_class):
-            return happened.PriorityClassGone(priority_class.metadata.name)
-        case _:
-            return None
-
-
-def _queue_event(told: WatchEvent[GangQueue]) -> Event | None:
-    match told:
-        case Changed(obj=queue):
-            return happened.QueueSeen(queue)
-        case Deleted(obj=queue):
-            return happened.QueueGone(queue.metadata.name)
-        case _:
-            return None
-
-
-def _device_class_event(told: WatchEvent[DeviceClass]) -> Event | None:
-    match told:
-        case Changed(obj=device_class):
-            return happened.DeviceClassSeen(device_class)
-        case Deleted(obj=device_class):
-            return happened.DeviceClassGone(device_class.metadata.name)
-        case _:
-            return None

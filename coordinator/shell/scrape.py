@@ -64,7 +64,7 @@ def _read_verdicts(state: CoordinatorState) -> None:
 
 def _read_gpus(state: CoordinatorState) -> None:
     """Count GPUs; only the leader knows what is reserved, and so what is free."""
-    found = pools(state.cache.table.view(), state.cache.reserved, state.gpu_pools)
+    found = pools(state.cache.table.view(), state.room.devices, state.gpu_pools)
     counted = {(each.name, each.resource): each for each in found if state.term.epoch}
     metrics.GPUS_ALLOCATABLE.read({at: each.allocatable for at, each in counted.items()})
     metrics.GPUS_RESERVED.read({at: each.reserved for at, each in counted.items()})

@@ -5,11 +5,11 @@ from math import inf
 
 from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
 from coordinator.state.known import Known
 from coordinator.state.preemptible import parts_of
+from runtime.controller.moment import Moment
 from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.queues import Holding, Queues

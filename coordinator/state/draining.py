@@ -2,10 +2,10 @@
 
 from coordinator.gang.eviction import Ending
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.state.known import Known
 from coordinator.state.preemptible import parts_of
 from coordinator.state.preemption_trials import drop_trial
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.preemption import GangPart
 from scheduling.model.verdict import Reason

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator.gang.source import source_of
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     AdmissionRuleGone,
     AdmissionRuleSeen,
@@ -59,6 +58,7 @@ from coordinator.state import leadership, node_request_intake, pod_intake, rayjo
 from coordinator.state.known import Known
 from kube.objects.admission import AdmissionRule, ResourceQuota
 from kube.ray.ray_cluster import is_terminating
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 

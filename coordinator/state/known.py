@@ -166,8 +166,8 @@ class Known:
 
     def __post_init__(self) -> None:
         self.room = ReservedRoom(self.cache)
-        self.orphan_reservations = OrphanReservations(self.cache)
-        self.submitter_room = SubmitterRoom(self.cache)
+        self.orphan_reservations = OrphanReservations(self.cache, self.room)
+        self.submitter_room = SubmitterRoom(self.cache, self.room)
         self.turns = QuotaTurns(self.cache)
         self.node_quota = NodeQuota(self.quota, self.queues)
 

@@ -1,9 +1,9 @@
 """Starts and ends a term of leadership."""
 
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained, TermEnded, TermStarted
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state.known import Known, Term
+from runtime.controller.moment import Moment
 from scheduling.queueing.waiting import WaitingGangs
 
 

@@ -1,6 +1,5 @@
 """Takes in the outcome of requests for nodes."""
 
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     NodeRequestGone,
     NodeRequestSeen,
@@ -9,6 +8,7 @@ from coordinator.messages.events import (
 )
 from coordinator.state.known import Known
 from kube.codec.provisioning import Answer
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
 from coordinator.record.spec import is_of
+from coordinator.state.reserved_room import ReservedRoom
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import Gang
 from reservation.slots import Reserved, is_released, slot_of, take_slot
@@ -37,8 +38,9 @@ class _Stay:
 class OrphanReservations:
     """The room of such pods by gang; the sums are in the cache, where decisions read them."""
 
-    def __init__(self, cache: ClusterCache) -> None:
+    def __init__(self, cache: ClusterCache, room: ReservedRoom) -> None:
         self._cache = cache
+        self._reserve = room.reserve
         self._stays: dict[GangKey, list[_Stay]] = {}
         self._room: dict[GangKey, Room] = {}
         """What of it is in the sums."""
@@ -118,7 +120,7 @@ class OrphanReservations:
         room = Room((each.node, each.requests) for each in stays if not self._is_nominated(each))
         change = Room(room)
         change.subtract(self._room.pop(key, Room()))
-        self._cache.reserve(key, [(*place, n) for place, n in change.items() if n])
+        self._reserve(key, [(*place, n) for place, n in change.items() if n])
         if stays:
             self._room[key] = room
         else:

@@ -4,7 +4,6 @@ from coordinator.gang.eviction import BY_BUDGET, REFUSED
 from coordinator.gang.expected_changes import goes_on, was_nominated
 from coordinator.gang.nominations import FORBIDDEN_FOR
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     BudgetsRead,
     EvictionTried,
@@ -16,6 +15,7 @@ from coordinator.messages.events import (
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 
@@ -24,33 +24,36 @@ def pod_seen(event: PodSeen, known: Known, moment: Moment) -> None:
     if known.cache.renew_pod(event.pod, event.teller):
         return
     before = known.cache.pods.get(event.pod.key)
-    room_before = known.cache.room_of(before)
+    room_before = known.room.room_of(before)
     spread_before = known.cache.is_spread_over(event.pod.namespace)
     if known.cache.put_pod(event.pod, event.teller) is None:
         return
+    if before is not None and before.uid != event.pod.uid:
+        known.room.forget_pod(before.uid)
     if known.cache.is_spread_over(event.pod.namespace) != spread_before:
         _look_at_all(known, event.pod.namespace)
     known.agenda.cycle_wanted |= known.submitter_room.seen(event.pod)
     _note_stray_gate(known, before, event.pod)
     _note_step(known, before, event.pod, moment)
     if before is not None and _is_nominated(known, before, event.pod, moment):
-        known.agenda.cycle_wanted |= room_before not in ("", known.cache.room_of(event.pod))
+        known.agenda.cycle_wanted |= room_before not in ("", known.room.room_of(event.pod))
         return
     gathering = _gathering(known, event.pod) if before is None else None
     if gathering is not None:
         known.agenda.put_off(gathering, moment.now)
     elif before is None or not _goes_on(known, before, event.pod, moment):
         _pod_changed(known, before, event.pod)
-        room_now = known.cache.room_of(event.pod)
+        room_now = known.room.room_of(event.pod)
         _note_room(known, room_before, room_now, shrunk=_shrunk(before, event.pod))
 
 
 def pod_gone(event: PodGone, known: Known, moment: Moment) -> None:
     """Forget a pod."""
-    room_before = known.cache.room_of(known.cache.pods.get((event.namespace, event.name)))
+    room_before = known.room.room_of(known.cache.pods.get((event.namespace, event.name)))
     spread_before = known.cache.is_spread_over(event.namespace)
     before = known.cache.remove_pod(event.namespace, event.name, event.uid, event.teller)
     if before is not None:
+        known.room.forget_pod(before.uid)
         known.stray_gates.gone(before.namespace, before.uid)
         if known.cache.is_spread_over(event.namespace) != spread_before:
             _look_at_all(known, event.namespace)

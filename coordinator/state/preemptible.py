@@ -13,7 +13,6 @@ from coordinator.gang.eviction import covered, spare_replicas
 from coordinator.gang.source import opt_in_of
 from coordinator.gang.stop_method import Keep
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began
 from coordinator.reconcile.eviction_dry_run import eviction_method
@@ -21,6 +20,7 @@ from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.ray_cluster import Answer, is_terminating
 from reservation.slots import Reserved, Slot, slot_of, take_slot
+from runtime.controller.moment import Moment
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY

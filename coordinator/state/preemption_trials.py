@@ -15,12 +15,12 @@ from coordinator.gang.stop_method import Suspend
 from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
-from coordinator.messages.clock import Moment
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, eviction_method
 from coordinator.state.cycle_input import question_of
 from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import gang_holder
 from scheduling.model.placement import Placement

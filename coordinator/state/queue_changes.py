@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.queues.registry import Outward
 from coordinator.state.known import Known
 from kube.codec.observed_pod import STRAYS
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 

@@ -7,7 +7,6 @@ gang that starts is told of once. What is written is worked out at that time.
 from collections.abc import Iterator
 
 from coordinator.messages.actions import QueueAction, WriteQueueFinalizers, WriteQueueStatus
-from coordinator.messages.clock import Moment
 from coordinator.queues.holes import QueueHoles
 from coordinator.queues.reports import QueueWrite
 from coordinator.queues.status import (
@@ -24,6 +23,7 @@ from coordinator.queues.write_budget import NEVER
 from coordinator.state.known import Known
 from kube.objects.names import QUEUE_FINALIZER
 from kube.objects.queue import GangQueue
+from runtime.controller.moment import Moment
 
 SETTLE = 1.0
 """Seconds after a change until a queue is looked at."""

@@ -5,10 +5,10 @@ without the annotation was suspended by its user, and is left alone.
 """
 
 from coordinator.messages.actions import Action, ResumeRayJob
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import RayJobWriteEnded
 from coordinator.state.known import Known, Resumption
 from kube.objects.ray import RayJob
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
 NEVER = float("-inf")  # no moment to wait for

@@ -1,13 +1,15 @@
 """Keeps the ledger of room that gangs reserve on nodes, beside what bound pods use."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import NOWHERE, GangView, Nominating
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Reserved, Slot, echoes, reserved, slot_of, slots_of
+from scheduling.model.amounts import Requests, is_device
 from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder
 from scheduling.model.placement import Placement
 
 NO_PLACEMENT = Placement()
@@ -27,7 +29,12 @@ class ReservedRoom:
         """The gangs whose pods are nominated for a plan, or would be but for reservations."""
         self.met: set[GangKey] = set()
         self.parted: set[GangKey] = set()
+        self.devices = Counter[tuple[str, str]]()
+        """Devices that are reserved, by node and resource."""
         self._cache = cache
+        self._echoes: dict[str, str] = {}
+        """Nominations that a reservation covers: the node by the uid of the pod."""
+        cache.counted_on = self.room_of
 
     def update(self, view: GangView, pods: Iterable[ObservedPod]) -> bool:
         """Bring what a gang reserves in line with its placement and its pods.
@@ -54,7 +61,7 @@ class ReservedRoom:
         reserved_now = view.reservation.reserved
         if not reserved_now.bound(pod):
             return False
-        self._cache.reserve(view.key, [(pod.holds, pod.used, -1)])
+        self.reserve(view.key, [(pod.holds, pod.used, -1)])
         if not reserved_now.keeps(pod.holds):
             self._leave(pod.holds, view.key)
         return True
@@ -64,8 +71,49 @@ class ReservedRoom:
         slot, node = slot_of(pod, pod.nominated_to), pod.nominated_to
         if slot is None or node in view.nominating.astray or not self._is_kept(view, slot):
             return False
-        self._cache.ignore_nominations_covered_by_reservations([pod], {pod.uid: node})
+        self._ignore_covered([pod], {pod.uid: node})
         return True
+
+    def reserve(self, gang: GangKey, room: Iterable[tuple[str, Requests, int]]) -> None:
+        """Add (or with negative counts take back) room of a gang: (node, requests, pods)."""
+        holder = gang_holder(gang)
+        for name, requests, count in room:
+            self._cache.table.use(name, requests, count)
+            self._cache.holders.use(holder, name, requests, count)
+            self._count_reserved(name, requests, count)
+
+    def _count_reserved(self, node: str, requests: Requests, count: int) -> None:
+        for resource, amount in requests:
+            if is_device(resource):
+                self.devices[node, resource] += count * amount
+                if not self.devices[node, resource]:
+                    del self.devices[node, resource]
+
+    def room_of(self, pod: ObservedPod | None) -> str:
+        """Name the node on which a pod takes room of its own, beside what is reserved."""
+        if pod is None or self._echoes.get(pod.uid) == pod.nominated_to:
+            return pod.holds if pod is not None else ""
+        return pod.expected_on
+
+    def _ignore_covered(self, pods: Iterable[ObservedPod], nodes: Mapping[str, str]) -> bool:
+        """Count none of these nominations (uid -> node), for a reservation keeps their room.
+
+        All others of the pods are counted, as kube-scheduler does. Says whether room came free.
+        """
+        freed = False
+        for pod in pods:
+            node = nodes.get(pod.uid, "")
+            if pod.nominated_to and self._echoes.get(pod.uid, "") != node:
+                before = self.room_of(pod)
+                self._cache.count_room(pod, -1)
+                self._echoes[pod.uid] = node
+                self._cache.count_room(pod, 1)
+                freed |= before != "" and before != self.room_of(pod)
+        return freed
+
+    def forget_pod(self, uid: str) -> None:
+        """Forget a pod that is gone; the cache has it no more."""
+        self._echoes.pop(uid, None)
 
     def note_plan(self, view: GangView) -> None:
         """Note where pods of a gang are nominated for a plan, and where they are not for now."""
@@ -91,7 +139,7 @@ class ReservedRoom:
         change = Counter(room)
         change.subtract(before)
         taken = ((node, requests, n) for (node, requests), n in change.items() if n)
-        self._cache.reserve(view.key, taken)
+        self.reserve(view.key, taken)
         for node in {node for node, _ in before} - {node for node, _ in room}:
             self._leave(node, view.key)
         for node, _ in room:
@@ -102,9 +150,7 @@ class ReservedRoom:
         if not any(pod.nominated_to for pod in pods):
             return False
         slots = view.reservation.reserved.slots + slots_of(view.queueing.planned or NO_PLACEMENT)
-        return self._cache.ignore_nominations_covered_by_reservations(
-            pods, echoes(slots, pods, view.pod_writes.targets)
-        )
+        return self._ignore_covered(pods, echoes(slots, pods, view.pod_writes.targets))
 
     def _come(self, node: str, gang: GangKey) -> None:
         """Note that a gang reserves room on a node."""

@@ -9,7 +9,6 @@ from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
 from coordinator.gang.growth import minimums_of
 from coordinator.gang.submitter import parted
 from coordinator.gang.view import GangView
-from coordinator.messages.clock import Moment
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.cycle_input import line_up, queues_of
@@ -17,6 +16,7 @@ from coordinator.state.known import Known
 from coordinator.state.preemption_trials import note_plan, propose
 from coordinator.state.verdict_counts import GANG, PODS
 from reservation.edits import merged, with_homeless
+from runtime.controller.moment import Moment
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.filters.volumes.volume_binding import Volumes

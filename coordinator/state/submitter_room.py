@@ -7,6 +7,7 @@ then nothing is kept. No record tells of it: a new leader looks for room anew.
 from dataclasses import dataclass
 
 from coordinator.cluster.cache import ClusterCache
+from coordinator.state.reserved_room import ReservedRoom
 from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.submitter import RUNNING, TO_COME
 from kube.objects.ray import RayJob
@@ -29,8 +30,9 @@ class _Stay:
 class SubmitterRoom:
     """The room by gang; the sums are in the cache, where decisions read them."""
 
-    def __init__(self, cache: ClusterCache) -> None:
+    def __init__(self, cache: ClusterCache, room: ReservedRoom) -> None:
         self._cache = cache
+        self._reserve = room.reserve
         self._stays: dict[GangKey, _Stay] = {}
         self._gangs: dict[Holder, GangKey] = {}
         self._bound: set[GangKey] = set()
@@ -44,7 +46,7 @@ class SubmitterRoom:
         ((node, _),) = found.nodes
         stay = self._stays[key] = _Stay(job.metadata.name, node, found.requests)
         self._gangs[_holder(key, stay)] = key
-        self._cache.reserve(key, [(node, stay.requests, 1)])
+        self._reserve(key, [(node, stay.requests, 1)])
 
     def is_wanted(self, key: GangKey) -> bool:
         """Say whether a gang that has its place has no room for a submitter that is to come."""
@@ -103,7 +105,7 @@ class SubmitterRoom:
         if stay is None:
             return False
         self._gangs.pop(_holder(key, stay), None)
-        self._cache.reserve(key, [(stay.node, stay.requests, -1)])
+        self._reserve(key, [(stay.node, stay.requests, -1)])
         return True
 
     def _lasts(self, stay: _Stay) -> bool:

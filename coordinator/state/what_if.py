@@ -1,8 +1,8 @@
 """Asks a cycle about a gang with changed terms, and keeps nothing of the answer."""
 
-from coordinator.messages.clock import Moment
 from coordinator.state.known import Known
 from coordinator.state.run_cycle import question
+from runtime.controller.moment import Moment
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Admitted
 

@@ -1,8 +1,8 @@
-"""Defines what a reflector delivers to its sink, and the few fields of an object that it needs."""
+"""Defines what a reflector delivers to its sink, and makes sinks that feed a program's events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name."""
@@ -29,6 +29,7 @@ class Watched(Protocol):
 
 
 T = TypeVar("T", bound=Watched)
+E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +77,29 @@ class Sighted:
 
 WatchEvent: TypeAlias = Changed[T] | Deleted[T] | Unreadable | Synced | Blind | Sighted
 Sink: TypeAlias = Callable[[list[WatchEvent[T]]], None]
+Translate: TypeAlias = Callable[[WatchEvent[T]], E | None]
+"""What a watch event is to a program; None where it is nothing."""
+
+
+def translated(seen: Callable[[T], E], gone: Callable[[T], E]) -> Translate[T, E]:
+    """Return what makes one event of an object that is there, another of one that is gone."""
+
+    def event_of(told: WatchEvent[T]) -> E | None:
+        match told:
+            case Changed(obj=obj):
+                return seen(obj)
+            case Deleted(obj=obj):
+                return gone(obj)
+            case _:
+                return None
+
+    return event_of
+
+
+def feeding(feed: Callable[[Iterable[Any]], None], translate: Translate[T, object]) -> Sink[T]:
+    """Return a sink that feeds the events of each batch."""
+
+    def sink(batch: list[WatchEvent[T]]) -> None:
+        feed([event for told in batch if (event := translate(told)) is not None])
+
+    return sink

@@ -7,7 +7,15 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from coordinator.shell import decision_log, executor
+from coordinator.shell import (
+    decision_log,
+    event_writes,
+    gang_writes,
+    node_request_writes,
+    pod_writes,
+    queue_writes,
+    ray_writes,
+)
 from tests.logs import captured
 
 
@@ -22,5 +30,6 @@ def _quiet() -> Iterator[None]:
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[LogCapture]:
     """What is logged from level info on."""
-    with captured(monkeypatch, executor, decision_log) as capture:
+    writers = gang_writes, pod_writes, ray_writes, queue_writes, node_request_writes, event_writes
+    with captured(monkeypatch, *writers, decision_log) as capture:
         yield capture

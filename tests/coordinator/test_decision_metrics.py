@@ -11,9 +11,10 @@ from coordinator.messages.actions import ReleasePod
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import TermStarted, TimePassed
 from coordinator.shell import decision_log
-from coordinator.shell.loop import BATCH, Loop
+from coordinator.shell.loop import Loop
 from coordinator.state_machine import CoordinatorState
 from kube.api.errors import Forbidden, ServerError
+from runtime.controller.loop import BATCH
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.scraping import executor_of, scrape_world, value
 from tests.coordinator.shell.test_executor import GANG, POD, Refusing, turns

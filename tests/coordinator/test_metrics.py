@@ -22,13 +22,14 @@ from coordinator.settings import Settings
 from coordinator.shell import decision_log
 from coordinator.shell.app import Coordinator
 from coordinator.shell.definitions import Definitions
-from coordinator.shell.loop import BATCH, Loop
+from coordinator.shell.loop import Loop
 from coordinator.state_machine import CoordinatorState
 from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.api.errors import ServerError
 from kube.api.leader_election import Term
 from kube.objects import names
+from runtime.controller.loop import BATCH
 from tests.coordinator import test_decision_metrics, test_gpu_metrics
 from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
@@ -256,11 +257,11 @@ async def test_muster_nominations_forbidden_moves() -> None:
     executor.submit([NominatePod(GANG, POD, "n1", "x")])
     await turns()
     assert value("muster_nominations_forbidden") == 1
-    executor._client = cast(Client, client)
+    executor._pods._client = cast(Client, client)
     executor.submit([NominatePod(GANG, POD, "n1", "x")])
     await turns()
     assert value("muster_nominations_forbidden") == 0
-    executor._client = cast(Client, Refusing(NO_RIGHT))
+    executor._pods._client = cast(Client, Refusing(NO_RIGHT))
     executor.submit([NominatePod(GANG, POD, "n1", "x")])
     await turns()
     assert value("muster_nominations_forbidden") == 1

@@ -18,7 +18,6 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.actions import Action, EmitEvent, LogDecision, ReleasePod
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     AdmissionRulesListed,
     CycleDue,
@@ -29,21 +28,7 @@ from coordinator.messages.events import (
     TermStarted,
     TimePassed,
 )
-from coordinator.shell.app import (
-    _admission_event,
-    _app_wrapper_event,
-    _device_class_event,
-    _fact_event,
-    _gang_event,
-    _namespace_event,
-    _node_event,
-    _node_request_event,
-    _pod_event,
-    _priority_event,
-    _queue_event,
-    _ray_cluster_event,
-    _ray_owner_event,
-)
+from coordinator.shell import sinks
 from coordinator.shell.executor import Executor
 from coordinator.state_machine import CoordinatorState
 from kube.api.client import Client as RealClient
@@ -66,6 +51,7 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.objects.provisioning import ProvisioningRequest
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
+from runtime.controller.moment import Moment
 from scheduling.filters.feasibility import feasible
 from scheduling.model import node as node_model
 from scheduling.model.gang import GangKey
@@ -85,22 +71,25 @@ WALL = datetime(2026, 1, 1, tzinfo=UTC).timestamp()  # when the worlds begin
 STEPS = 400  # rounds after which a world that does not come to rest is broken
 
 _READERS: dict[str, tuple[type[Any], Any]] = {
-    **{each.resource.plural: (each.kind, partial(_fact_event, kind=each.fact)) for each in WATCHES},
-    "pods": (core_objects.Pod, _pod_event),
-    "nodes": (core_objects.Node, _node_event),
-    "namespaces": (core_objects.Namespace, _namespace_event),
-    "priorityclasses": (core_objects.PriorityClass, _priority_event),
-    "deviceclasses": (core_objects.DeviceClass, _device_class_event),
-    "limitranges": (LimitRange, partial(_admission_event, kind=LimitRange)),
-    "resourcequotas": (ResourceQuota, partial(_admission_event, kind=ResourceQuota)),
-    "runtimeclasses": (RuntimeClass, partial(_admission_event, kind=RuntimeClass)),
-    "gangqueues": (queue_objects.GangQueue, _queue_event),
-    "rayclusters": (ray_objects.RayCluster, _ray_cluster_event),
-    "appwrappers": (AppWrapper, _app_wrapper_event),
-    "rayjobs": (ray_objects.RayJob, _ray_owner_event),
-    "rayservices": (ray_objects.RayService, _ray_owner_event),
-    "gangs": (gang_objects.Gang, _gang_event),
-    "provisioningrequests": (ProvisioningRequest, _node_request_event),
+    **{
+        each.resource.plural: (each.kind, partial(sinks.fact_event, kind=each.fact))
+        for each in WATCHES
+    },
+    "pods": (core_objects.Pod, sinks.pod_event),
+    "nodes": (core_objects.Node, sinks.node_event),
+    "namespaces": (core_objects.Namespace, sinks.namespace_event),
+    "priorityclasses": (core_objects.PriorityClass, sinks.priority_event),
+    "deviceclasses": (core_objects.DeviceClass, sinks.device_class_event),
+    "limitranges": (LimitRange, partial(sinks.admission_event, kind=LimitRange)),
+    "resourcequotas": (ResourceQuota, partial(sinks.admission_event, kind=ResourceQuota)),
+    "runtimeclasses": (RuntimeClass, partial(sinks.admission_event, kind=RuntimeClass)),
+    "gangqueues": (queue_objects.GangQueue, sinks.queue_event),
+    "rayclusters": (ray_objects.RayCluster, sinks.ray_cluster_event),
+    "appwrappers": (AppWrapper, sinks.app_wrapper_event),
+    "rayjobs": (ray_objects.RayJob, sinks.ray_owner_event),
+    "rayservices": (ray_objects.RayService, sinks.ray_owner_event),
+    "gangs": (gang_objects.Gang, sinks.gang_event),
+    "provisioningrequests": (ProvisioningRequest, sinks.node_request_event),
 }
 _PROJECTED: dict[str, Any] = {each.resource.plural: each.observe for each in WATCHES}
 
@@ -232,12 +221,14 @@ class Replica:
         self.hear("gangs")
         self.hear("pods")
         self.leading = True
-        self._executor._in_doubt = False  # each term has an executor of its own
+        self._executor._outcomes.in_doubt = False  # each term has an executor of its own
         self.handle([TermStarted(epoch, clean)])
 
     def has_answers(self, epoch: int) -> bool:
         """Whether it would say at the end of this term that all requests are over."""
-        return self.leading and self.state.has_fenced(epoch) and not self._executor._in_doubt
+        return (
+            self.leading and self.state.has_fenced(epoch) and not self._executor._outcomes.in_doubt
+        )
 
     def resign(self) -> None:
         self.leading = False
@@ -261,7 +252,7 @@ class Replica:
         self, action: Action, outcome: Outcome, *, reads_fail: bool = False
     ) -> list[Event]:
         self.client.outcome, self.client.reads_fail = outcome, reads_fail
-        doing = self._executor._do(action)
+        doing = self._executor._carry_out(action)
         try:
             doing.send(None)
         except StopIteration as done:

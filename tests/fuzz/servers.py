@@ -38,7 +38,7 @@ from webhook.app import Webhook
 from webhook.hold_app import HoldWebhook
 from webhook.holding import NamespaceRead, Read, queues_of
 from webhook.metrics import Metrics as WebhookMetrics
-from webhook.review import AppWrapperKey, Key, Marks
+from webhook.owners import AppWrapperKey, Key, Marks
 from webhook.settings import Settings as WebhookSettings
 from webhook.wrap_app import WrapWebhook
 

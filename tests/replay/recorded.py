@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from coordinator.gang.foresight import foresee
 from coordinator.messages.actions import Action
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import Event
 from coordinator.replay.lines import start_line, step_line
 from coordinator.state_settings import StateSettings
 from kube.objects import names
+from runtime.controller.moment import Moment
 from runtime.program import log_json
 from tests.coordinator.builders import gang_of, node, ray_cluster, template
 from tests.coordinator.held import held_gang

@@ -15,7 +15,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from coordinator.messages.actions import Action
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import ClusterSeen, Event, NodeGone, TermStarted
 from coordinator.replay import recorder as module
 from coordinator.replay.lines import open_recording
@@ -24,6 +23,7 @@ from coordinator.shell.loop import Loop
 from coordinator.state_machine import CoordinatorState
 from kube.objects.base import ObjectMeta
 from kube.objects.ray import RayCluster
+from runtime.controller.moment import Moment
 from runtime.errors import CannotRunError
 from tests.children import child
 from tests.replay.recorded import path_of
@@ -193,7 +193,7 @@ def test_of_the_annotations_of_others_only_the_names_are_written(
 KILLED = """
     import sys
     from pathlib import Path
-    from coordinator.messages.clock import Moment
+    from runtime.controller.moment import Moment
     from coordinator.messages.events import NodeGone
     from coordinator.replay.lines import open_recording
     from coordinator.replay.recorder import Recorder

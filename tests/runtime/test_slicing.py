@@ -8,7 +8,7 @@ from unittest import mock
 from runtime.slicing import SLICE, in_slices, one_slice, result_in_slices
 from tests.packaging.tree import ROOT, files, programs
 
-ONE_PASS_EACH = {"runtime/slicing.py", "coordinator/shell/loop.py"}
+ONE_PASS_EACH = {"runtime/slicing.py", "runtime/controller/loop.py"}
 """The coordinator's loop yields once for each batch of events."""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from kube.objects.names import GATE, OPT_IN
-from webhook.review import ClusterKey, Gone, Key, Marks, NamespaceKey
+from webhook.owners import ClusterKey, Gone, Key, Marks, NamespaceKey
 
 Json = dict[str, Any]
 

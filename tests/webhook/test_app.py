@@ -32,7 +32,7 @@ from tests.webhook.samples import (
 from webhook.app import Webhook
 from webhook.cache import Found, Unknown
 from webhook.metrics import REVIEW_RESULTS, Metrics
-from webhook.review import GONE, Gone, Key, Lookup, Marks
+from webhook.owners import GONE, Gone, Key, Lookup, Marks
 from webhook.settings import Settings
 
 Plain = TestClient[Request, Application]

@@ -19,7 +19,7 @@ from tests.webhook.apiserver import FakeApiServer
 from tests.webhook.samples import CLUSTER, NAMESPACE
 from webhook.cache import SILENCE_SECONDS, Cache, Found, Marked, Reader, Unknown
 from webhook.metrics import Metrics
-from webhook.review import GONE, ClusterKey, Marks
+from webhook.owners import GONE, ClusterKey, Marks
 
 LABELS = {OPT_IN: "true", "team": "a"}
 DEADLINE = 60.0

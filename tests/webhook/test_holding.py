@@ -18,6 +18,7 @@ from kube.objects.core import Namespace
 from kube.objects.queue import GangQueue, GangQueueSpec, QueueSelector
 from kube.objects.ray import RayJob, RayJobSpec
 from tests.webhook.samples import Json
+from webhook.admission_review import BadReview, patched, untouched
 from webhook.holding import (
     Hold,
     HoldReview,
@@ -30,7 +31,6 @@ from webhook.holding import (
     queues_of,
     read_hold_review,
 )
-from webhook.review import BadReview, patched, untouched
 
 GANG = {names.OPT_IN: "true"}
 WHEN_ADMITTED = {names.CREATE_PODS: "when-admitted"}

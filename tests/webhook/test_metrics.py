@@ -20,7 +20,7 @@ from tests.webhook.test_cache import CLUSTERS, NAMESPACES
 from webhook.app import Webhook
 from webhook.cache import Cache, Found, Unknown
 from webhook.metrics import Metrics
-from webhook.review import Key
+from webhook.owners import Key
 from webhook.serve import _certificate
 from webhook.settings import Settings
 

@@ -26,18 +26,12 @@ from tests.webhook.samples import (
     recorded,
     worker,
 )
+from webhook.admission_review import ALLOW, Allow, BadReview, Deny
+from webhook.owners import GONE, Lookup, Marks, NamespaceKey
 from webhook.review import (
-    ALLOW,
-    GONE,
-    Allow,
     Ask,
-    BadReview,
     Decision,
-    Deny,
     Gate,
-    Lookup,
-    Marks,
-    NamespaceKey,
     Review,
     answer,
     decide,

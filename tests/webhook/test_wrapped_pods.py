@@ -36,24 +36,11 @@ from tests.webhook.samples import (
     worker,
 )
 from tests.webhook.test_cache import Holds
+from webhook.admission_review import ALLOW, Deny
 from webhook.cache import WRAPPERS, Cache, Found, Marked, Reader, Unknown
 from webhook.metrics import Metrics
-from webhook.review import (
-    ALLOW,
-    GONE,
-    OFF,
-    AppWrapperKey,
-    Ask,
-    Decision,
-    Deny,
-    Gone,
-    Key,
-    Marks,
-    Review,
-    answer,
-    decide,
-    read_review,
-)
+from webhook.owners import GONE, OFF, AppWrapperKey, Gone, Key, Marks
+from webhook.review import Ask, Decision, Review, answer, decide, read_review
 
 KEY = AppWrapperKey("demo", "aw", "w-1")
 MCADS = AppWrapperKey("demo", "aw", "w-1", MCAD_GROUP)

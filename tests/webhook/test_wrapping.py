@@ -23,7 +23,7 @@ from tests.webhook.wrappers import (
     review_of,
     wrapper,
 )
-from webhook.review import ALLOW, BadReview, Deny
+from webhook.admission_review import ALLOW, BadReview, Deny
 from webhook.wrapping import Judged, Objects, WrapReview, judge, note, read_wrap_review
 
 ALL = frozenset((names.MANAGED_BY, ""))

@@ -8,12 +8,12 @@ from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import ObjectMeta
 from kube.ray.wrapped_by import gang_name, labels_of_group
+from runtime.controller.moment import Moment
 from tests.wrapper.world import BEGAN, codeflare, job
 from wrapper.messages import (
     Action,
     Event,
     GangSeen,
-    Moment,
     PodSeen,
     TermStarted,
     WrapperSeen,
@@ -23,7 +23,7 @@ from wrapper.reading import CountedPod, WrappedGang, pod_of, signal_of, wrapper_
 from wrapper.state_machine import WrapperState
 
 VERSIONS = (names.CODEFLARE_V1BETA2, names.MCAD_V1BETA1)
-MOMENT = Moment(1.0, BEGAN, "2026-01-01T00:00:00Z")
+MOMENT = Moment(1.0, "2026-01-01T00:00:00Z", BEGAN)
 
 
 def seen(version: str) -> Event:

@@ -16,13 +16,13 @@ from kube.api.client import Client
 from kube.api.resources import APP_WRAPPERS
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
+from runtime.controller.moment import Moment
 from tests.wrapper.fake_api import ITEMS, NAMESPACE, FakeApi, Json, Killed
 from wrapper.messages import (
     Ended,
     Event,
     GangGone,
     GangSeen,
-    Moment,
     PodGone,
     PodSeen,
     TellUser,
@@ -106,7 +106,7 @@ class World:
         """What time it is."""
         wall = BEGAN + self.now
         stamp = datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return Moment(self.now, wall, stamp)
+        return Moment(self.now, stamp, wall)
 
     def _handle(self, events: list[Event]) -> None:
         actions, began = self.state.handle(events, self.moment), self.api.requests

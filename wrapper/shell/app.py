@@ -8,29 +8,32 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import structlog
 
 from kube.api.client import Client, Resource
 from kube.api.credentials import load_access
-from kube.api.errors import Timeout
-from kube.api.leader_election import Election, Term, Timing
+from kube.api.leader_election import Term
+from kube.api.leading import election, lead_on_fresh_lists, wait_synced
 from kube.api.reflector import Reflector, Selection
 from kube.api.resources import APP_WRAPPERS, GANGS, MCAD_APP_WRAPPERS, PODS
-from kube.api.watch_events import Changed, Deleted, Sink, Watched, WatchEvent
+from kube.api.watch_events import Translate, feeding, translated
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
+from runtime.controller.loop import Loop
 from runtime.http_server import Health, Port, in_background, listening, until
-from runtime.slicing import settle_heap
 from wrapper.messages import (
+    Action,
     Event,
     GangGone,
     GangSeen,
     GangSignal,
     PodGone,
     PodSeen,
+    TermEnded,
+    TermStarted,
+    TimePassed,
     WrappedPod,
     Wrapper,
     WrapperGone,
@@ -40,16 +43,13 @@ from wrapper.metrics import Metrics
 from wrapper.reading import CountedPod, Reading, WrappedGang, pod_of, signal_of
 from wrapper.settings import PREFIX, Settings
 from wrapper.shell.executor import Executor
-from wrapper.shell.loop import Loop
 from wrapper.state_machine import WrapperState
 
 log = structlog.get_logger()
 
-T = TypeVar("T", bound=Watched)
-
 LEASE_NAME = "muster-wrapper"
-REFRESH_TIMEOUT = 30.0
-"""Seconds for the lists at the start of a term."""
+REST = 0.02
+"""Seconds between two looks: changes come in bursts."""
 
 TALLY_EVERY = 5.0
 """Seconds between two counts of AppWrappers for the metrics."""
@@ -76,7 +76,8 @@ class Replica:
         self._settings = settings
         self._client = client
         self.metrics = Metrics()
-        self.loop = Loop(WrapperState())
+        self.state = WrapperState()
+        self.loop = Loop[Event, Action](self.state, REST, TimePassed())
         self._apis = {APIS[api].group: APIS[api] for api in settings.apis}
         self._gangs = self._watched(
             GANGS, WrappedGang, _gang_event, project=signal_of, selection=Selection()
@@ -107,12 +108,12 @@ class Replica:
         self,
         resource: Resource,
         kind: type[Any],
-        event: Callable[[WatchEvent[Any]], Event | None],
+        event: Translate[Any, Event],
         *,
         project: Callable[[Any], Any],
         selection: Selection,
     ) -> Reflector[Any]:
-        sink = _sink(self.loop, event)
+        sink = feeding(self.loop.feed, event)
         return Reflector(self._client, resource, kind, sink, project=project, selection=selection)
 
     @property
@@ -146,32 +147,20 @@ class Replica:
 
     async def _tally(self) -> None:
         while True:
-            views = self.loop.state.views.values()
+            views = self.state.views.values()
             self.metrics.count_phases(view.wrapper.status.phase for view in views)
             self.metrics.tell_watches(self.watches, time.monotonic())
             await asyncio.sleep(TALLY_EVERY)
 
     async def _contend(self) -> None:
-        for reflector in self.watches.values():
-            await reflector.wait_synced()
-        settle_heap()
-        log.info("synced", app_wrappers=len(self.loop.state.views))
+        await wait_synced(self.watches.values())
+        log.info("synced", app_wrappers=len(self.state.views))
         settings = self._settings
-        timing = Timing(settings.lease_duration, settings.renew_deadline, settings.retry_period)
-        election = Election(
-            self._client, settings.namespace, LEASE_NAME, settings.identity, timing=timing
-        )
-        await election.run(self._lead)
+        by = election(self._client, settings.namespace, LEASE_NAME, settings)
+        await by.run(self._lead)
 
     async def _lead(self, term: Term) -> None:
-        """Lead: first see all that an earlier leader may have written, then act."""
-        try:
-            fresh = partial(Reflector.refresh, timeout=REFRESH_TIMEOUT)
-            await asyncio.gather(*(fresh(each) for each in self.watches.values()))
-        except Timeout as error:
-            log.warning("term given up: cannot see what was written before", error=str(error))
-            return
-        await self._act(term)
+        await lead_on_fresh_lists(self.watches.values(), self._act, term)
 
     async def _act(self, term: Term) -> None:
         """Carry out what the state machine asks for, until cancelled."""
@@ -185,48 +174,18 @@ class Replica:
             concurrency=settings.concurrency,
             metrics=self.metrics,
         )
-        self.loop.appoint(executor.submit)
+        self.loop.appoint(TermStarted(), executor.submit)
         self.metrics.leader.set(1)
         try:
             await executor.run()
         finally:
             self.metrics.leader.set(0)
-            self.loop.dismiss()
+            self.loop.dismiss(TermEnded())
             await executor.close()
 
 
-def _sink(loop: Loop, event: Callable[[WatchEvent[T]], Event | None]) -> Sink[T]:
-    def sink(batch: list[WatchEvent[T]]) -> None:
-        loop.feed([found for told in batch if (found := event(told)) is not None])
-
-    return sink
-
-
-def _wrapper_event(told: WatchEvent[Wrapper]) -> Event | None:
-    match told:
-        case Changed(obj=wrapper):
-            return WrapperSeen(wrapper)
-        case Deleted(obj=wrapper):
-            return WrapperGone(wrapper.key, wrapper.metadata.uid)
-        case _:
-            return None
-
-
-def _gang_event(told: WatchEvent[GangSignal]) -> Event | None:
-    match told:
-        case Changed(obj=signal):
-            return GangSeen(signal)
-        case Deleted(obj=signal):
-            return GangGone(signal)
-        case _:
-            return None
-
-
-def _pod_event(told: WatchEvent[WrappedPod]) -> Event | None:
-    match told:
-        case Changed(obj=pod):
-            return PodSeen(pod)
-        case Deleted(obj=pod):
-            return PodGone(pod)
-        case _:
-            return None
+_wrapper_event: Final[Translate[Wrapper, Event]] = translated(
+    WrapperSeen, lambda wrapper: WrapperGone(wrapper.key, wrapper.metadata.uid)
+)
+_gang_event: Final[Translate[GangSignal, Event]] = translated(GangSeen, GangGone)
+_pod_event: Final[Translate[WrappedPod, Event]] = translated(PodSeen, PodGone)

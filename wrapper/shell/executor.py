@@ -1,14 +1,11 @@
 """Carries actions out, and feeds back how they ended.
 
-One task for each action, a bounded number at a time. Right before each write the term is asked: a
-process that was stopped for a minute must not send what it decided before. What only informs a user
-lets all else pass.
+What only informs a user lets all else pass, for a second at most.
 """
 
-import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 import msgspec
 import structlog
@@ -17,9 +14,13 @@ from appwrapper.phases import Phase
 from appwrapper.spec.items import read
 from kube.api.client import Client, Resource
 from kube.api.errors import Conflict, KubeError, NotFound, is_of_what_goes
+from kube.api.event_recorder import EventRecorder, ObjectEvent
 from kube.api.resources import GANGS, PODS
+from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name
+from runtime.controller.workers import Feed, Leadership, Workers
+from runtime.controller.write_lanes import Writes
 from wrapper.lifecycle import may_start
 from wrapper.messages import (
     Action,
@@ -43,7 +44,6 @@ from wrapper.messages import (
 )
 from wrapper.metrics import Metrics
 from wrapper.reading import WrappedGang, signal_of, wrapper_of
-from wrapper.shell.events import EventWriter
 from wrapper.shell.items import Items
 
 log = structlog.get_logger()
@@ -51,15 +51,7 @@ log = structlog.get_logger()
 AT_ONCE = 20
 """Items that are created or deleted before it is asked again whether they still should be."""
 
-Feed = Callable[[Iterable[Event]], None]
-
-
-class Leadership(Protocol):
-    """The one question that is asked before each write."""
-
-    def valid(self) -> bool:
-        """Whether we may still write."""
-        ...
+REPORTER = "muster.dev/wrapper"
 
 
 class Executor:
@@ -69,7 +61,7 @@ class Executor:
         self,
         client: Client,
         term: Leadership,
-        feed: Feed,
+        feed: Feed[Event],
         *,
         apis: Mapping[str, Resource],
         identity: str,
@@ -78,67 +70,32 @@ class Executor:
     ) -> None:
         self._client = client
         self._term = term
-        self._feed = feed
         self._apis = apis
         self._items = Items(client)
-        self._events = EventWriter(client, identity)
-        self._concurrency = concurrency
+        self._events = EventRecorder(client, REPORTER, identity)
         self._metrics = metrics
-        self._urgent: deque[Action] = deque()
-        self._informing: deque[Action] = deque()
-        self._running: set[asyncio.Task[None]] = set()
-        self._broken = asyncio.Event()
-        self._error: BaseException | None = None
+        self._writes = Writes[WrapperKey, Action]()
+        self._workers = Workers(self._writes, self._carry_out, feed, term, concurrency)
+        metrics.waiting.set_function(partial(len, self._writes))
+        self.run = self._workers.run
+        self.close = self._workers.close
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions, and start as many as may run."""
+        now = time.monotonic()
         for action in actions:
-            informs = isinstance(action, TellUser) or (
-                isinstance(action, WriteStatus) and action.informs
-            )
-            (self._informing if informs else self._urgent).append(action)
-        self._start_some()
+            match action:
+                case TellUser() | WriteStatus(informs=True):
+                    self._writes.inform(action, now)
+                case _:
+                    self._writes.add(action.key, action, now)
+        self._workers.start()
 
-    async def run(self) -> None:
-        """Wait for ever; a bug in an action comes out here, so that it ends the process."""
-        await self._broken.wait()
-        assert self._error is not None
-        raise self._error
-
-    async def close(self) -> None:
-        """Send no more; the next term finds out what became of what was under way."""
-        self._urgent.clear()
-        self._informing.clear()
-        running = list(self._running)
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-
-    def _start_some(self) -> None:
-        while len(self._running) < self._concurrency and (self._urgent or self._informing):
-            action = (self._urgent or self._informing).popleft()
-            task = asyncio.create_task(self._carry_out(action))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
-        self._metrics.waiting.set(len(self._urgent) + len(self._informing))
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        if task.cancelled():
-            return
-        self._error = self._error or task.exception()
-        if self._error is not None:
-            self._broken.set()
-        self._start_some()
-
-    async def _carry_out(self, action: Action) -> None:
-        if not self._term.valid():
-            return
+    async def _carry_out(self, action: Action) -> list[Event]:
         if isinstance(action, TellUser):
             await self._tell(action)
-            return
-        result = await self._do(action)
-        self._feed([Ended(action.key, action.ticket, result)])
+            return []
+        return [Ended(action.key, action.ticket, await self._do(action))]
 
     async def _do(self, action: Deed) -> Result:
         match action:
@@ -279,7 +236,7 @@ class Executor:
 
     async def _tell(self, action: TellUser) -> None:
         try:
-            await self._events.write(action)
+            await self._events.write(_object_event(action))
         except KubeError as error:
             self._failed("event", error)
         else:
@@ -292,6 +249,20 @@ class Executor:
         self._metrics.writes.labels(what, "failed").inc()
         if not is_of_what_goes(error):
             log.info("write failed", what=what, error=str(error))
+
+
+def _object_event(told: TellUser) -> ObjectEvent:
+    meta = told.wrapper.metadata
+    return ObjectEvent(
+        namespace=meta.namespace,
+        api_version=told.wrapper.api_version,
+        kind=names.APP_WRAPPER_KIND,
+        name=meta.name,
+        uid=meta.uid,
+        reason=told.reason,
+        message=told.message,
+        warning=told.warning,
+    )
 
 
 def _operations(action: WriteStatus) -> list[dict[str, object]]:

@@ -20,11 +20,12 @@ from coordinator.gang.held_start.phases import (
     entered,
 )
 from coordinator.gang.late_starts import stamp_of
-from coordinator.messages.clock import Moment, Patience
+from coordinator.messages.clock import Patience
 from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod
 from kube.gang.source import GangSource, Stage
 from kube.objects.gang import GangHeld
+from runtime.controller.moment import Moment
 from scheduling.model.verdict import Reason
 
 FIRST_PAUSE, LONGEST_PAUSE = 30.0, 600.0

@@ -3,9 +3,10 @@
 from typing import Any
 
 from coordinator.gang.kept_slots import CERTAIN, Kept, Start
-from coordinator.messages.clock import Moment, Patience
+from coordinator.messages.clock import Patience
 from coordinator.messages.events import SightLost, SightRegained
 from reservation.slots import Slot, SlotKind, Slots
+from runtime.controller.moment import Moment
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster
 from tests.coordinator.deeds import slots

@@ -6,7 +6,6 @@ import msgspec
 
 from coordinator.gang.source import source_of
 from coordinator.messages.actions import LogDecision, ReleasePod, WriteGangStatus
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import (
     ClusterSeen,
     CycleDue,
@@ -26,6 +25,7 @@ from kube.objects import gang as gang_objects
 from kube.objects import names
 from kube.objects import ray as ray_objects
 from kube.ray.gang_terms import GangTerms, gang_terms
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from tests.coordinator.builders import gang_of, node, pinned_to, pod_of, template
 from tests.kube.ray.clusters import read_cluster

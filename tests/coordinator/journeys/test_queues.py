@@ -11,7 +11,6 @@ from coordinator.messages.actions import (
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import SightLost, SightRegained
 from coordinator.queues.holes import EACH as HOLES_EACH
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
@@ -20,6 +19,7 @@ from coordinator.reconcile.look import Look
 from coordinator.state import agenda
 from coordinator.state.cycle_input import line_up, queues_of
 from kube.objects import names
+from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Api, Key, Outcome
 from tests.coordinator.builders import GPU, OPTED_IN, TEAM, Json, foreign_pod, gang_of, node

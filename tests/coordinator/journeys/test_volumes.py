@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator.messages.events import Event, FactSeen, FactsLost, FactsSeen
-from coordinator.shell.app import _fact_sink
+from coordinator.shell.sinks import fact_sink
 from kube.api.watch_events import Sighted, Synced, Unreadable
 from scheduling.model.volume import Volume
 from tests.coordinator.api import Key
@@ -158,7 +158,7 @@ def test_a_disk_counts_whatever_its_size_is_said_to_be(size: str) -> None:
 
 def test_where_a_fact_cannot_be_read_volumes_cannot_be_watched_until_a_list_can() -> None:
     told: list[Event] = []
-    sink = _fact_sink(told.extend, Volume)
+    sink = fact_sink(told.extend, Volume)
     bad, seen = Unreadable("", "pv", "u", "no volume"), FactsSeen(Volume)
     sink([Synced()])
     sink([bad])

@@ -11,7 +11,8 @@ from pytest_aiohttp import AiohttpServer
 
 from coordinator.messages.events import ClusterGone, ClusterSeen
 from coordinator.settings import PREFIX, Settings
-from coordinator.shell.app import Coordinator, _ray_cluster_event
+from coordinator.shell.app import Coordinator
+from coordinator.shell.sinks import ray_cluster_event
 from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.api.watch_events import Changed
@@ -83,8 +84,8 @@ def test_labels_of_wrapped_pods_have_a_meaning_where_there_are_app_wrappers(
 def test_labels_alone_take_no_ray_cluster_from_its_gang() -> None:
     labels = {names.APP_WRAPPER: "a", names.APP_WRAPPER_UID: "u"}
     labelled = RayCluster(ObjectMeta("rc", "team", labels=labels))
-    assert _ray_cluster_event(Changed(labelled)) == ClusterSeen(labelled)
+    assert ray_cluster_event(Changed(labelled)) == ClusterSeen(labelled)
     owner = OwnerReference(names.CODEFLARE_V1BETA2, "AppWrapper", "a", "u", controller=True)
     wrapped = replace(labelled, metadata=replace(labelled.metadata, owner_references=(owner,)))
-    assert isinstance(_ray_cluster_event(Changed(wrapped)), ClusterGone)
-    assert _ray_cluster_event(Changed(wrapped), unwrapped) == ClusterSeen(wrapped)
+    assert isinstance(ray_cluster_event(Changed(wrapped)), ClusterGone)
+    assert ray_cluster_event(Changed(wrapped), unwrapped) == ClusterSeen(wrapped)

@@ -1,7 +1,7 @@
 """The executor checks its term before each request, and not only when it takes the action."""
 
 import asyncio
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
@@ -88,6 +88,11 @@ async def turns() -> None:
     """Let everything that can go on go on."""
     for _ in range(20):
         await asyncio.sleep(0)
+
+
+def test_there_is_a_handler_for_every_action() -> None:
+    executor = Executor(cast(Client, None), Term(), lambda _: None, identity="test", concurrency=1)
+    assert executor._handlers.keys() == {*get_args(Action)} - {LogDecision}
 
 
 async def test_a_write_that_is_still_queued_is_not_sent_when_the_term_has_ended() -> None:
@@ -193,7 +198,7 @@ async def test_what_only_informs_takes_at_most_every_other_turn() -> None:
     executor = Executor(
         cast(Client, client), Term(), lambda _: None, identity="test", concurrency=1
     )
-    executor._courtesy.extend((0.0, EVENT) for _ in range(10))
+    executor._writes._informing.extend((0.0, EVENT) for _ in range(10))
     executor.submit(DeletePod(GANG, "team", f"p{n}", f"p{n}", "1") for n in range(3))
     for _ in range(10):
         await turns()

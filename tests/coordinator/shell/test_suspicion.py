@@ -127,11 +127,10 @@ def test_a_write_to_a_pod_is_owed_by_the_watch_of_ray_pods(monkeypatch: pytest.M
     """What is kept of a pod for its patches has no labels."""
     world, told = World(node("n1", cpu=2)), set[str]()
 
-    class Noted(Suspicion):
-        def wrote(self, watch: str, sent: float) -> None:  # noqa: ARG002 - that of the class
-            told.add(watch)
+    def note(_: Suspicion, watch: str, sent: float) -> None:
+        told.add(watch)
 
-    monkeypatch.setattr(world.leader._executor, "_suspicion", Noted({}))
+    monkeypatch.setattr(Suspicion, "wrote", note)
     world.create(gang_of("a", 1))
     world.settle(seconds=5)
     assert told == {"gangs", "raypods"}

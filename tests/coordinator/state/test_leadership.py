@@ -1,9 +1,9 @@
 """Nothing is decided or released while a watch is down."""
 
 from coordinator.messages.actions import ReleasePod
-from coordinator.messages.clock import Moment
 from coordinator.messages.events import NodeGone, SightLost, SightRegained
 from coordinator.state_machine import CoordinatorState
+from runtime.controller.moment import Moment
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, node
 from tests.coordinator.world import World

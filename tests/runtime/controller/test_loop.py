@@ -5,12 +5,11 @@ from collections.abc import Iterable
 
 import pytest
 
-import coordinator.shell.loop
-from coordinator.messages.actions import Action
-from coordinator.messages.clock import Moment
-from coordinator.messages.events import Event, TimePassed
-from coordinator.shell.loop import BATCH, Loop
-from coordinator.state_machine import CoordinatorState
+from runtime.controller import loop as controller_loop
+from runtime.controller.loop import BATCH, Loop, moment
+from runtime.controller.moment import Moment
+
+TIME = "time passed"
 
 
 class Clock:
@@ -29,29 +28,31 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(coordinator.shell.loop, "time", found)
+    monkeypatch.setattr(controller_loop, "time", found)
     return found
 
 
-class Slow(CoordinatorState):
-    """A state machine whose every look takes its time."""
+class Slow:
+    """A state machine whose every look takes its time, and asks for what it was told."""
+
+    next_wake: float | None = None
 
     def __init__(self, clock: Clock, seconds: float) -> None:
-        super().__init__()
         self.clock = clock
         self.seconds = seconds
         self.batches: list[int] = []
 
-    def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:  # noqa: ARG002
-        self.batches.append(len(list(events)))
+    def handle(self, events: Iterable[str], moment: Moment) -> list[str]:  # noqa: ARG002
+        told = list(events)
+        self.batches.append(len(told))
         self.clock.now += self.seconds
-        return []
+        return told
 
 
 def rest_after(clock: Clock, seconds: float, events: int, debounce: float = 0.0) -> float:
     """How long the loop means to rest after a look of so many seconds."""
-    loop = Loop(Slow(clock, seconds), debounce=debounce)
-    loop.feed([TimePassed()] * events)
+    loop = Loop(Slow(clock, seconds), debounce, TIME)
+    loop.feed([TIME] * events)
     loop._step()
     return loop._look_at - clock.now
 
@@ -73,17 +74,42 @@ async def test_the_rest_is_bounded_and_what_came_meanwhile_is_handled_together(
     clock: Clock,
 ) -> None:
     state = Slow(clock, 0.0)
-    loop = Loop(state, debounce=0.0)
+    loop = Loop(state, 0.0, TIME)
     loop._look_at = clock.now + 600.0
-    loop.feed([TimePassed()] * 5)
+    loop.feed([TIME] * 5)
     async with asyncio.timeout(60.0):
         await loop._sleep()
     loop._step()
     assert state.batches == [5]
 
 
+def test_time_is_an_event_once_its_moment_has_come(clock: Clock) -> None:
+    state = Slow(clock, 0.0)
+    loop = Loop(state, 0.0, TIME)
+    state.next_wake = clock.now + 1.0
+    loop._step()
+    assert state.batches == []
+    clock.now += 1.0
+    loop._step()
+    assert state.batches == [1]
+
+
+def test_what_was_decided_in_one_term_is_never_carried_out_in_another(clock: Clock) -> None:
+    """The end of the first and the start of the second wait behind a backlog."""
+    loop, first, second = Loop(Slow(clock, 0.0), 0.0, TIME), list[str](), list[str]()
+    loop.appoint("start 1", first.extend)
+    loop._step()
+    loop.feed(["news"] * BATCH)
+    loop.dismiss("end 1")
+    loop.appoint("start 2", second.extend)
+    loop._step()
+    assert (first, second) == (["start 1"], [])
+    loop._step()
+    assert second == ["end 1", "start 2"]
+
+
 def test_a_moment_tells_the_second_and_the_fraction(clock: Clock) -> None:
     clock.now = 1_700_000_000.75
-    assert coordinator.shell.loop._moment(5.0) == Moment(5.0, "2023-11-14T22:13:20Z", clock.now)
+    assert moment(5.0) == Moment(5.0, "2023-11-14T22:13:20Z", clock.now)
     clock.now += 0.25
-    assert coordinator.shell.loop._moment(5.0).stamp == "2023-11-14T22:13:21Z"
+    assert moment(5.0).stamp == "2023-11-14T22:13:21Z"

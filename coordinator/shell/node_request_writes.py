@@ -5,11 +5,19 @@ name may be left of a try that failed, or may have been put there by a user, so 
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
+import structlog
 
-from coordinator.messages.actions import AskedPods, AskForNodes
+from coordinator.messages.actions import AskedPods, AskForNodes, DropNodeRequest
+from coordinator.messages.events import (
+    Event,
+    NodeRequestGone,
+    NodeRequestSeen,
+    NodeRequestWriteEnded,
+)
+from coordinator.shell.write_outcomes import Outcomes
 from kube.api.client import Client
 from kube.api.errors import Conflict, KubeError, NotFound
 from kube.api.resources import POD_TEMPLATES, PODS, PROVISIONING_REQUESTS
@@ -23,14 +31,45 @@ from kube.codec.provisioning import (
 from kube.objects import names
 from kube.objects.provisioning import ProvisioningRequest
 
+log = structlog.get_logger()
 
-class NodeAsker:
-    """Writes the requests for nodes of gangs."""
+NodeRequestWrite: TypeAlias = AskForNodes | DropNodeRequest
 
-    def __init__(self, client: Client) -> None:
+
+class NodeRequestWrites:
+    """Carries out what is to be done to the requests for nodes of gangs."""
+
+    def __init__(self, client: Client, outcomes: Outcomes) -> None:
         self._client = client
+        self._outcomes = outcomes
 
-    async def ask(self, action: AskForNodes) -> NodeRequest | None:
+    async def carry_out(self, action: NodeRequestWrite) -> list[Event]:
+        """Send one write, and say what became of it."""
+        match action:
+            case AskForNodes(name=name):
+                what = "node_request_create"
+            case DropNodeRequest():
+                what, name = "node_request_delete", action.request.name
+        try:
+            seen = await self._sent(action)
+        except KubeError as error:
+            self._outcomes.failed(what, error)
+            gang = str(action.gang)
+            log.info("node request failed", gang=gang, what=what, error=str(error))
+            return [NodeRequestWriteEnded(action.gang, name, str(error))]
+        self._outcomes.done(what)
+        return [*seen, NodeRequestWriteEnded(action.gang, name, None)]
+
+    async def _sent(self, action: NodeRequestWrite) -> list[Event]:
+        match action:
+            case AskForNodes():
+                request = await self._ask(action)
+                return [NodeRequestSeen(request)] if request is not None else []
+            case DropNodeRequest():
+                await self._drop(action.request)
+                return [NodeRequestGone(action.request)]
+
+    async def _ask(self, action: AskForNodes) -> NodeRequest | None:
         """Create a request; None where it is there already, which its watch tells of."""
         namespace, owner = action.gang.namespace, owned_by_gang(action.gang.name, action.gang_uid)
         pod_sets: dict[str, int] = {}
@@ -74,7 +113,7 @@ class NodeAsker:
             await self._drop_templates(namespace, [body["metadata"]["name"]])
             await self._client.create(path, body, as_=dict[str, Any])
 
-    async def drop(self, request: NodeRequest) -> None:
+    async def _drop(self, request: NodeRequest) -> None:
         """Delete a request and its templates; what is gone is as good as deleted.
 
         Whoever may write requests may have it name templates of others, which are left alone.

@@ -7,18 +7,17 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from coordinator.messages.actions import EmitEvent, Regarding
-from coordinator.shell import event_recorder
-from coordinator.shell.event_recorder import Recorder
+from kube.api import event_recorder
 from kube.api.client import Client
 from kube.api.errors import Conflict, Forbidden, NotFound
-from kube.objects import names
-from tests.coordinator.world import key
+from kube.api.event_recorder import EventRecorder, ObjectEvent
 
 Json = dict[str, Any]
 
-FITS = EmitEvent(key("a"), "uid-a", True, "InsufficientResources", "2 of 4 fit")
-HEAD = Regarding("v1", "Pod", "a-head", "uid-head")
+FITS = ObjectEvent(
+    "team", "ray.io/v1", "RayCluster", "a", "uid-a", "InsufficientResources", "2 of 4 fit", True
+)
+HEAD = replace(FITS, api_version="v1", kind="Pod", name="a-head", uid="uid-head")
 
 
 class Events:
@@ -65,8 +64,8 @@ def clock() -> Clock:
     return Clock()
 
 
-def leader(events: Events, clock: Clock) -> Recorder:
-    return Recorder(cast(Client, events), "test", clock)
+def leader(events: Events, clock: Clock) -> EventRecorder:
+    return EventRecorder(cast(Client, events), "reporter", "test", clock)
 
 
 async def test_an_event_is_what_kubectl_describe_reads(events: Events, clock: Clock) -> None:
@@ -74,7 +73,7 @@ async def test_an_event_is_what_kubectl_describe_reads(events: Events, clock: Cl
     [(path, event)] = events.objects.items()
     assert path.startswith("/api/v1/namespaces/team/events/a.")
     assert event["involvedObject"] == {
-        "apiVersion": names.RAY_API_VERSION,
+        "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "namespace": "team",
         "name": "a",
@@ -83,19 +82,6 @@ async def test_an_event_is_what_kubectl_describe_reads(events: Events, clock: Cl
     assert (event["type"], event["reason"]) == ("Warning", "InsufficientResources")
     assert (event["message"], event["count"]) == ("2 of 4 fit", 1)
     assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T00:01:00Z"
-
-
-@pytest.mark.parametrize(
-    ("gang", "version"),
-    [("appwrapper.w", names.CODEFLARE_V1BETA2), ("appwrapper-mcad.w", names.MCAD_V1BETA1)],
-)
-async def test_the_event_of_an_app_wrapper_is_on_itself(
-    events: Events, clock: Clock, gang: str, version: str
-) -> None:
-    await leader(events, clock).write(replace(FITS, key=key(gang)))
-    [event] = events.objects.values()
-    about = event["involvedObject"]
-    assert (about["apiVersion"], about["kind"], about["name"]) == (version, "AppWrapper", "w")
 
 
 async def test_another_message_changes_the_event_and_counts(events: Events, clock: Clock) -> None:
@@ -112,13 +98,21 @@ async def test_another_message_changes_the_event_and_counts(events: Events, cloc
 
 async def test_another_reason_or_object_has_its_own(events: Events, clock: Clock) -> None:
     writer = leader(events, clock)
-    for event in (FITS, replace(FITS, reason="Unsupported"), replace(FITS, regarding=HEAD)):
+    for event in (FITS, replace(FITS, reason="Unsupported"), HEAD):
         await writer.write(event)
     assert events.requests == ["POST"] * 3
     kinds = [event["involvedObject"]["kind"] for event in events.objects.values()]
     assert kinds == ["RayCluster", "RayCluster", "Pod"]
-    await writer.write(replace(FITS, cluster_uid="uid-of-another-of-the-name"))
+    await writer.write(replace(FITS, uid="uid-of-another-of-the-name"))
     assert len(events.objects) == 4
+
+
+async def test_two_programs_that_give_one_reason_have_an_event_each(
+    events: Events, clock: Clock
+) -> None:
+    for reporter in ("coordinator", "wrapper"):
+        await EventRecorder(cast(Client, events), reporter, "test", clock).write(FITS)
+    assert len(events.objects) == 2
 
 
 async def test_another_leader_goes_on_with_it(events: Events, clock: Clock) -> None:
@@ -169,6 +163,6 @@ async def test_a_refusal_comes_out(clock: Clock) -> None:
 
 async def test_long_names_make_names_that_an_object_may_have(events: Events, clock: Clock) -> None:
     writer = leader(events, clock)
-    await writer.write(replace(FITS, regarding=replace(HEAD, name="x" * 199 + "-y" + "z" * 50)))
+    await writer.write(replace(HEAD, name="x" * 199 + "-y" + "z" * 50))
     [path] = events.objects
     assert len(path.rpartition("/")[2]) <= 253

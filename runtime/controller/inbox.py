@@ -2,29 +2,30 @@
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-from coordinator.messages.events import Event
+E = TypeVar("E")
 
 
-class Inbox:
+class Inbox(Generic[E]):
     """A queue of events, which remembers when each batch came."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
+        self._events: deque[E] = deque()
         self._batches: deque[tuple[float, int]] = deque()
         """When a batch came, and how many of it are left; of the first of them some are gone."""
 
     def __len__(self) -> int:
         return len(self._events)
 
-    def put(self, events: Iterable[Event], now: float) -> None:
+    def put(self, events: Iterable[E], now: float) -> None:
         """Add events at the end."""
         before = len(self._events)
         self._events.extend(events)
         if len(self._events) > before:
             self._batches.append((now, len(self._events) - before))
 
-    def take(self, most: int) -> list[Event]:
+    def take(self, most: int) -> list[E]:
         """Return the oldest events and forget them."""
         taken = [self._events.popleft() for _ in range(min(most, len(self._events)))]
         left = len(taken)
