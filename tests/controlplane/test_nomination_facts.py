@@ -20,6 +20,8 @@ from testbed.options import Options
 from testbed.waiting import wait_until
 from tests.controlplane.scheduler_versions import notes_gated_pods
 
+pytestmark = pytest.mark.versions
+
 GATE = "test.muster.dev/hold"
 LABEL = "test.muster.dev/site"
 PODS = "/api/v1/namespaces/default/pods"
