@@ -4,6 +4,7 @@
 #   PYTEST_ARGS  more arguments for pytest: make test-unit PYTEST_ARGS="-k quota -x"
 #   UPGRADE      make lock UPGRADE=1 takes the newest versions that pyproject.toml allows
 #   MINUTES      how long make soak takes, 10 by default; SEED is that of its plan
+#   VERSIONS     which make test-versions runs on: make test-versions VERSIONS="1.37.2 1.36.3"
 #   TAG          the tag of a release, v and the version: make release-check TAG=v0.1.0
 #   REGISTRY     name of the container image, with the registry where it goes; as images are called,
 #                in lower case
@@ -24,8 +25,8 @@ BIN := $(VENV)/bin
 # the order of tests/conftest.py: the longest first, so that no worker is left alone. Bytecode is
 # written whatever the environment says: it holds the rewritten asserts, which take 7 s of CPU to
 # make in each process. A worker that crashes is not replaced: the others end what they have begun.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=4 --dist=loadfile \
-          --no-loadscope-reorder --max-worker-restart=0 --durations=10
+WORKERS := --numprocesses=4 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(WORKERS) --durations=10
 # Seconds after which `make test` ends itself: three times what it takes on two quiet cores.
 TEST_SECONDS := 2400
 READY := $(VENV)/ready
@@ -106,6 +107,12 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	@$(MAKE) ray || echo "No Ray, so the test of its autoscaler will be skipped." >&2
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
+
+VERSIONS ?=
+
+.PHONY: test-versions
+test-versions: venv ## run on each of VERSIONS of Kubernetes, all by default; state what came of it
+	$(BIN)/python -m tests.versions --pytest="$(WORKERS)" $(VERSIONS)
 
 MINUTES ?= 10
 SEED ?=

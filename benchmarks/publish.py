@@ -20,8 +20,10 @@ from testbed.muster import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 CHART = ROOT / "docs" / "burst.svg"
-BEGIN = "<!-- The table is written by `make figures`. -->"
-END = "<!-- Here ends what `make figures` writes. -->"
+MARKS = (
+    "<!-- The table is written by `make figures`. -->",
+    "<!-- Here ends what `make figures` writes. -->",
+)
 _BUSY = "**The machine was busy with other work: no aim is decided by this table.**"
 _MET = {True: "yes", False: "no"}
 _UNDECIDED: Mapping[bool, str] = {}
@@ -38,13 +40,14 @@ def table(run: Mapping[str, Any]) -> str:
     return "\n".join(["", *told, "", *_HEAD, *lines, ""])
 
 
-def replaced(page: str, text: str) -> str:
-    """The page with this text between its marks."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def replaced(page: str, text: str, marks: tuple[str, str]) -> str:
+    """The page with this text between two marks."""
+    first, last = marks
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise ValueError(f"the page lacks {BEGIN!r} followed by {END!r}")
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+        raise ValueError(f"the page lacks {first!r} followed by {last!r}")
+    return f"{before}{first}\n{text}\n{last}{after}"
 
 
 def _lines(cases: Mapping[str, Any], verdicts: Mapping[bool, str]) -> Iterator[str]:
@@ -98,7 +101,7 @@ def _load(averages: str) -> float:
 def main(path: str) -> None:
     """Read a run and write the table and the chart."""
     run = json.loads(Path(path).read_text())
-    PAGE.write_text(replaced(PAGE.read_text(), table(run)))
+    PAGE.write_text(replaced(PAGE.read_text(), table(run), MARKS))
     burst = run["cases"].get("burst", {})
     if "tables" in burst:
         CHART.write_text(svg(bars(burst["tables"]), f"Load at the start: {burst['load']}."))

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from testbed import watchdog
@@ -112,6 +112,15 @@ class Process:
     def resume(self) -> None:
         """Wake a paused program."""
         self._signal_group(signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Freeze the program for what is done meanwhile, and wake it also when that fails."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
 
     def restart(self, env: Mapping[str, str] | None = None) -> None:
         """Kill the program if it runs and start it again with the same arguments.

@@ -68,16 +68,31 @@ def _kubernetes_ldflags(version: str) -> str:
     return " ".join(["-s -w", *flags])
 
 
-ETCD = Recipe(
-    name="etcd",
-    module="go.etcd.io/etcd/server/v3",
-    packages=("go.etcd.io/etcd/server/v3",),
-    renames={"server": "etcd"},
-)
 KUBERNETES: Mapping[str, Recipe] = {
+    "1.37.2": _kubernetes("kubernetes-1.37", "1.37.2"),
     "1.36.3": _kubernetes("kubernetes", "1.36.3"),
     "1.35.4": _kubernetes("kubernetes-1.35", "1.35.4"),
+    "1.34.4": _kubernetes("kubernetes-1.34", "1.34.4"),
+    "1.33.13": _kubernetes("kubernetes-1.33", "1.33.13"),
 }
+
+
+def _etcd(name: str) -> Recipe:
+    """Take the server alone from one version of etcd."""
+    return Recipe(
+        name=name,
+        module="go.etcd.io/etcd/server/v3",
+        packages=("go.etcd.io/etcd/server/v3",),
+        renames={"server": "etcd"},
+    )
+
+
+_ETCD_3_6 = _etcd("etcd")
+ETCD: Mapping[str, Recipe] = {
+    version: _etcd("etcd-3.7") if version == "1.37.2" else _ETCD_3_6 for version in KUBERNETES
+}
+"""By the version of Kubernetes: kubeadm of 1.37 sets up 3.7, those before it 3.6 or older."""
+
 KWOK = Recipe(
     name="kwok",
     module="sigs.k8s.io/kwok",
@@ -138,8 +153,8 @@ def recipes_for(kubernetes: str, kuberay: str) -> tuple[Recipe, ...]:
 
     The quick ones first, so that a cold build soon shows something finished.
     """
-    operator = _known("KubeRay", KUBERAY, kuberay)
-    return (ETCD, KWOK, operator, _known("Kubernetes", KUBERNETES, kubernetes))
+    control_plane = _known("Kubernetes", KUBERNETES, kubernetes)
+    return (ETCD[kubernetes], KWOK, _known("KubeRay", KUBERAY, kuberay), control_plane)
 
 
 def _known(what: str, recipes: Mapping[str, Recipe], version: str) -> Recipe:

@@ -18,6 +18,7 @@ from cli.report.examined import (
     WebhookConfiguration,
 )
 from cli.report.findings import Finding, State, fail, ok, unknown, unread, warn
+from cli.report.kubernetes import check_kubernetes, check_scheduler
 from cli.report.quota_gaps import check_quota_gaps
 from cli.report.snapshot import Unread
 from kube.objects.base import Slim
@@ -27,9 +28,6 @@ from kube.objects.names import CERT_MANAGERS, LEASE_NAME, PART_OF, STOPPED
 
 T = TypeVar("T")
 Json = dict[str, Any]
-
-OLDEST_KUBERNETES, NEWEST_KUBERNETES = 35, 36
-"""The minor versions on which the tests run."""
 
 COORDINATOR: Final = "muster-coordinator"
 CERTS: Final = "muster-certs"
@@ -90,22 +88,7 @@ def _named(found: Looked[T], name: str) -> T | Unread | None:
     return next((each for each in found if each.metadata.name == name), None)  # type: ignore[attr-defined]
 
 
-# ---- versions
-
-
-def check_kubernetes(seen: Examined) -> Iterator[Finding]:
-    """Say whether the tests of this release run on this Kubernetes."""
-    check = "Kubernetes"
-    if isinstance(seen.version, Unread):
-        yield unread(check, seen.version)
-        return
-    found = seen.version[0]
-    minor = int("".join(filter(str.isdigit, found.minor)) or 0)
-    if OLDEST_KUBERNETES <= minor <= NEWEST_KUBERNETES:
-        yield ok(check, found.git_version)
-    else:
-        tested = f"1.{OLDEST_KUBERNETES} to 1.{NEWEST_KUBERNETES}"
-        yield warn(check, f"{found.git_version} is not tested", f"use Kubernetes {tested}")
+# ---- programs
 
 
 def check_kuberay(seen: Examined) -> Iterator[Finding]:
@@ -409,7 +392,7 @@ def _restart(secret: TlsSecret) -> Iterator[Finding]:
         yield warn("extender authority", said, remedy)
 
 
-# ---- leader, scheduler, extender
+# ---- leader, extender
 
 
 def check_leader(seen: Examined) -> Iterator[Finding]:
@@ -441,22 +424,6 @@ def _fresh(check: str, found: Lease, remedy: str, now: float) -> Finding:
         said = f"{holder} renewed Lease {LEASE_NAME} {age:.0f} s ago; it lasts {duration} s"
         return fail(check, said, remedy)
     return ok(check, f"{holder} leads")
-
-
-def check_scheduler(seen: Examined) -> Iterator[Finding]:
-    """Say which kube-scheduler binds, where its pods can be seen."""
-    check = "kube-scheduler"
-    if isinstance(seen.schedulers, Unread):
-        yield unread(check, seen.schedulers)
-        return
-    images = sorted(
-        {each.image for pod in seen.schedulers for each in pod.spec.containers if each.image}
-    )
-    if not images:
-        said = "its pods are not in kube-system, where a hosted control plane has none"
-        yield unknown(check, said, "compare its version with that of the API server")
-    else:
-        yield ok(check, ", ".join(images))
 
 
 def check_extender(seen: Examined) -> Iterator[Finding]:

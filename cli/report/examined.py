@@ -127,11 +127,18 @@ class Lease(Slim, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-class Container(Slim, frozen=True):
-    """A container, by its image."""
+class Container(Part, frozen=True):
+    """A container, by its image and what it is started with."""
 
     name: str = ""
     image: str = ""
+    command: OrNull[tuple[str, ...]] = ()
+    args: OrNull[tuple[str, ...]] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its command line, but for what the image says itself."""
+        return (*self.command, *self.args)
 
 
 class _PodSpec(Part, frozen=True):

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.machine import LOAD
 from benchmarks.measure import Outcome, Row, ratio_within, stated
-from benchmarks.publish import BEGIN, END, PAGE, replaced, table
+from benchmarks.publish import MARKS, PAGE, replaced, table
 
 WITHIN = ratio_within(Row("to all Running", "s", (2.2, 2.0, 2.1), (2.0, 2.0, 2.0)), 1.05)
 CASES = {
@@ -52,14 +52,15 @@ def test_the_load_that_earlier_cases_leave_is_not_that_of_others() -> None:
 
 
 def test_only_what_is_between_the_marks_is_replaced() -> None:
-    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    assert replaced(page, "new") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    first, last = MARKS
+    page = f"before\n{first}\nold\n{last}\nafter\n"
+    assert replaced(page, "new", MARKS) == f"before\n{first}\nnew\n{last}\nafter\n"
 
 
 def test_a_page_without_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="lacks"):
-        replaced(f"{END}\n{BEGIN}", "new")
+        replaced("\n".join(reversed(MARKS)), "new", MARKS)
 
 
 def test_the_page_has_its_marks() -> None:
-    assert replaced(PAGE.read_text(), "new")
+    assert replaced(PAGE.read_text(), "new", MARKS)

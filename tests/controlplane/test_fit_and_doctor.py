@@ -14,6 +14,8 @@ from tests.controlplane.rayclusters import Json, gang, group, on_nodes, ray_job
 from tests.controlplane.test_cli import ROLES, account, bind, run
 from tests.packaging.tree import ROOT
 
+pytestmark = pytest.mark.versions
+
 
 def asked(plot: Plot, kubeconfig: Path, tmp_path: Path, *manifests: Json) -> tuple[int, list[Json]]:
     """Ask about objects as a test would create them; return the exit code and the answers."""

@@ -12,6 +12,8 @@ from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job, ray_service
 from tests.controlplane.test_preemption import budget, urgent, wait_budget, with_queue
 
+pytestmark = pytest.mark.versions
+
 WHEN_ADMITTED = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED}
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import http
+import contextlib
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -17,14 +16,16 @@ from testbed.components import SCHEDULER
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from testbed.waiting import wait_until
+from tests.controlplane.forbidden_releases import forbidden_releases
 from tests.controlplane.plot import Plot, is_held, plotted
 from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.scheduler_versions import notes_gated_pods
 from tests.controlplane.test_preemption import urgent, with_queue
+
+pytestmark = pytest.mark.versions
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 _NUMBERS = itertools.count(1)
-POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmission"
-MERGE = "application/merge-patch+json"
 FINALIZER = "test.muster.dev/slow"
 WAITING = 500
 """Pods that wait for the room that victims free."""
@@ -66,32 +67,6 @@ def holder(cluster: Cluster) -> str:
 def nominated(plot: Plot) -> list[Json]:
     pods: list[Json] = plot.cluster.api.get(f"/api/v1/namespaces/{plot.name}/pods")["items"]
     return [pod for pod in pods if pod["status"].get("nominatedNodeName")]
-
-
-def refuse_releases(plot: Plot) -> None:
-    """Have the API server refuse that a pod of the plot loses its gates."""
-    here = {"matchLabels": {"kubernetes.io/metadata.name": plot.name}}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}
-    rules = [{**rule, "resources": ["pods"]}]
-    kept = "!has(oldObject.spec.schedulingGates) || has(object.spec.schedulingGates)"
-    spec = {
-        "matchConstraints": {"resourceRules": rules, "namespaceSelector": here},
-        "validations": [{"expression": kept}],
-    }
-    api = plot.cluster.api
-    api.create(f"{POLICIES}policies", {"metadata": {"name": plot.name}, "spec": spec})
-    bound = {"policyName": plot.name, "validationActions": ["Deny"]}
-    api.create(f"{POLICIES}policybindings", {"metadata": {"name": plot.name}, "spec": bound})
-    gated = pod("asked", plot, schedulingGates=[{"name": "test.muster.dev/hold"}])
-    api.create(f"/api/v1/namespaces/{plot.name}/pods", gated)
-    wait_until(lambda: not may_be_released(plot, "asked"), "the policy to be in force")
-
-
-def may_be_released(plot: Plot, name: str) -> bool:
-    change = json.dumps({"spec": {"schedulingGates": None}}).encode()
-    path = f"/api/v1/namespaces/{plot.name}/pods/{name}?dryRun=All"
-    with plot.cluster.api.session() as session:
-        return session.request("PATCH", path, change, MERGE)[0] == http.HTTPStatus.OK
 
 
 def pod(name: str, plot: Plot, **spec: object) -> Json:
@@ -156,93 +131,106 @@ def test_a_gang_whose_release_is_refused_keeps_its_room(plot: Plot) -> None:
     """kube-scheduler keeps other pods out while all of the gang is gated, and is told again when
     it starts anew. Once the release is let through, the gang runs, and no nomination is left."""
     plot.add_node(3)
-    refuse_releases(plot)
-    plot.create(gang("kept", group(replicas=2)))
-    keeps_out(plot, "first")
-    before = holder(plot.cluster)
-    plot.cluster.process(SCHEDULER).restart()
-    wait_until(lambda: holder(plot.cluster) != before, "another kube-scheduler to lead")
-    wait_told(plot)
-    assert led_for(plot.cluster) < GAP
-    keeps_out(plot, "second")
-    let_releases_through(plot)
+    with forbidden_releases(plot, "kept"):
+        plot.create(gang("kept", group(replicas=2)))
+        keeps_out(plot, "first")
+        restart_scheduler(plot.cluster)
+        wait_told(plot)
+        assert led_for(plot.cluster) < GAP
+        keeps_out(plot, "second")
     plot.wait_running("kept", 3)
     assert nominated(plot) == []
 
 
-def let_releases_through(plot: Plot) -> None:
-    with plot.cluster.api.session() as session:
-        session.call("DELETE", f"{POLICIES}policybindings/{plot.name}")
+def restart_scheduler(cluster: Cluster) -> None:
+    before = holder(cluster)
+    cluster.process(SCHEDULER).restart()
+    wait_until(lambda: holder(cluster) != before, "another kube-scheduler to lead")
 
 
-def kept_on_one_of_two(plot: Plot) -> tuple[str, str]:
-    """A gang with room on each of two nodes, nominated to one of them; returns that one first."""
+@contextlib.contextmanager
+def kept_on_one_of_two(plot: Plot) -> Iterator[tuple[str, str]]:
+    """A gang with room on each of two nodes, nominated to one of them; tells that one first.
+
+    Its releases are refused until the block ends.
+    """
     plot.add_priority_class("high", 1000)
     plot.add_equal_nodes(2, 3)
-    refuse_releases(plot)
-    plot.create(gang("kept", group(replicas=2)))
-    where = wait_told(plot)
-    [other] = {plot.node("n-0"), plot.node("n-1")} - {where}
-    return where, other
+    with forbidden_releases(plot, "kept"):
+        plot.create(gang("kept", group(replicas=2)))
+        where = wait_told(plot)
+        [other] = {plot.node("n-0"), plot.node("n-1")} - {where}
+        yield where, other
 
 
-def take_room(plot: Plot, node: str, **spec: object) -> None:
-    """Have a pod bound to a node, all of which it takes."""
+def create_taker(plot: Plot, node: str, **spec: object) -> None:
+    """Create a pod that may run on one node, all of which it takes."""
     only = {**plot.selector, "kubernetes.io/hostname": node}
     taker = pod("taker", plot, nodeSelector=only, **spec)
     taker["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
     plot.cluster.api.create(f"/api/v1/namespaces/{plot.name}/pods", taker)
+
+
+def wait_taken(plot: Plot, node: str) -> None:
     plot.wait(lambda: plot.get("Pod", "taker")["spec"].get("nodeName") == node, "it to be bound")
 
 
-def wait_placed_anew(plot: Plot, node: str) -> None:
-    """Wait until the gang is nominated elsewhere, whole, and see that it runs there."""
+def wait_nominated_to(plot: Plot, node: str) -> None:
+    """Wait until the whole gang is nominated to a node."""
     plot.wait(lambda: fields(plot) == [node] * 3, f"the gang to be nominated to {node}")
-    let_releases_through(plot)
+
+
+def wait_runs_on(plot: Plot, node: str) -> None:
     plot.wait_running("kept", 3)
     assert {plot.node(each) for each in plot.bound("kept").values()} == {node}
     assert nominated(plot) == []
 
 
 def test_a_pod_of_higher_priority_takes_the_room_and_the_gang_is_placed_anew(plot: Plot) -> None:
-    where, other = kept_on_one_of_two(plot)
-    take_room(plot, where, priorityClassName=f"{plot.name}-high")
-    wait_placed_anew(plot, other)
+    with kept_on_one_of_two(plot) as (where, other):
+        create_taker(plot, where, priorityClassName=f"{plot.name}-high")
+        wait_taken(plot, where)
+        wait_nominated_to(plot, other)
+    wait_runs_on(plot, other)
 
 
-def test_what_slips_in_while_kube_scheduler_is_not_told_has_the_gang_placed_anew(
+def test_a_new_kube_scheduler_that_nobody_tells_may_let_others_in(
     plot: Plot, nominating: Muster
 ) -> None:
-    """It starts anew while the coordinator stands still, and knows of no nomination."""
-    where, other = kept_on_one_of_two(plot)
+    """It starts while the coordinator stands still. Up to 1.36 it knows of no nomination, so the
+    gang is placed anew; from 1.37 on it reads them from the pods."""
     [coordinator] = nominating.coordinators
-    coordinator.pause()
-    before = holder(plot.cluster)
-    plot.cluster.process(SCHEDULER).restart()
-    wait_until(lambda: holder(plot.cluster) != before, "another kube-scheduler to lead")
-    take_room(plot, where)
-    coordinator.resume()
-    wait_placed_anew(plot, other)
+    with kept_on_one_of_two(plot) as (where, other):
+        with coordinator.paused():
+            restart_scheduler(plot.cluster)
+            create_taker(plot, where)
+            if notes_gated_pods(plot.cluster):
+                plot.wait(partial(is_refused, plot, "taker"), "it to be Unschedulable")
+                goes_to = where
+            else:
+                wait_taken(plot, where)
+                goes_to = other
+        wait_nominated_to(plot, goes_to)
+    wait_runs_on(plot, goes_to)
 
 
 def test_nominations_end_with_a_ray_cluster_that_is_being_deleted(plot: Plot) -> None:
     """A finalizer holds it, and with it the pods, which stay gated."""
-    kept_on_one_of_two(plot)
-    plot.patch("RayCluster", "kept", {"metadata": {"finalizers": [FINALIZER]}})
-    plot.delete("RayCluster", "kept")
-    plot.wait(lambda: nominated(plot) == [], "the nominations to be taken back")
-    assert [is_held(each) for each in plot.pods("kept")] == [True] * 3
+    with kept_on_one_of_two(plot):
+        plot.patch("RayCluster", "kept", {"metadata": {"finalizers": [FINALIZER]}})
+        plot.delete("RayCluster", "kept")
+        plot.wait(lambda: nominated(plot) == [], "the nominations to be taken back")
+        assert [is_held(each) for each in plot.pods("kept")] == [True] * 3
     plot.patch("RayCluster", "kept", {"metadata": {"finalizers": None}})
     plot.wait_gone("RayCluster", "kept")
 
 
 def test_nominations_end_with_the_opt_out(plot: Plot) -> None:
     """The pods stay gated, for their release is refused still."""
-    kept_on_one_of_two(plot)
-    plot.patch("RayCluster", "kept", {"metadata": {"labels": {names.OPT_IN: "false"}}})
-    plot.wait(lambda: nominated(plot) == [], "the nominations to be taken back")
-    assert [is_held(each) for each in plot.pods("kept")] == [True] * 3
-    let_releases_through(plot)
+    with kept_on_one_of_two(plot):
+        plot.patch("RayCluster", "kept", {"metadata": {"labels": {names.OPT_IN: "false"}}})
+        plot.wait(lambda: nominated(plot) == [], "the nominations to be taken back")
+        assert [is_held(each) for each in plot.pods("kept")] == [True] * 3
     plot.wait(lambda: len(plot.bound("kept")) == 3, "the pods to be bound")
 
 

@@ -4,11 +4,15 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from kube.objects import names
 from testbed.errors import TestbedError
 from testbed.waiting import wait_until
 from tests.controlplane.plot import QUEUES, Plot, condition
 from tests.controlplane.rayclusters import Json, gang, group
+
+pytestmark = pytest.mark.versions
 
 
 def in_queue(plot: Plot, queue: str, name: str, workers: int) -> Json:

@@ -1,10 +1,14 @@
 """Scenarios of quota from MCAD's end-to-end tests, with Ray clusters in place of deployments."""
 
+import pytest
+
 from kube.objects import names
 from testbed.muster import Muster
 from testbed.nodes import NodeSpec, copies
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import Json, gang, group, head, requests
+
+pytestmark = pytest.mark.versions
 
 GPU = "nvidia.com/gpu"
 NONE = group(replicas=0)

@@ -4,10 +4,14 @@ Workers want a pod of their cluster in their zone, and the head has to be in ano
 worker may begin as long as the head is not bound, and no worker may once it is.
 """
 
+import pytest
+
 from kube.objects import names
 from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot, is_held, pin
 from tests.controlplane.rayclusters import Json, gang, group, head
+
+pytestmark = pytest.mark.versions
 
 ZONE = "example.com/zone"
 

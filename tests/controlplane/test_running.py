@@ -7,6 +7,8 @@ from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot, is_held, label
 from tests.controlplane.rayclusters import Json, gang, group, requests
 
+pytestmark = pytest.mark.versions
+
 
 def at_least(minimum: str) -> dict[str, str]:
     return {names.MIN_REPLICAS: minimum}

@@ -140,10 +140,9 @@ def test_a_hung_server_ends_the_term_and_the_next_one_completes(
 ) -> None:
     """The release that the hung server still has in hand is executed when it wakes, or fenced."""
     leader, hold = held_release(plot, crew)
-    server.pause()
-    leader.proxy.lift(hold)
-    wait_until(lambda: not leader.leads, "the term to end")
-    server.resume()
+    with server.paused():
+        leader.proxy.lift(hold)
+        wait_until(lambda: not leader.leads, "the term to end")
     plot.wait_running("three", PODS)
     assert no_trouble(plot, chronicle)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import http
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from kube.objects import names
 from testbed.nodes import NodeSpec
 from testbed.processes import Process
 from testbed.waiting import wait_until
+from tests.controlplane.forbidden_releases import forbidden_releases
 from tests.controlplane.plot import NODES, Plot, is_held, pin
 from tests.controlplane.rayclusters import GANG, Json, gang, group, pod, requests
 from tests.faults.calls import is_release, of_other_pods
@@ -256,49 +254,6 @@ def test_a_gang_whose_release_a_policy_refuses_gives_its_room_to_the_next(
     plot.delete_whole("next")
     plot.wait_running("three", PODS)
     assert not problems(chronicle.ledger, {plot.node("node"): PODS})
-
-
-@contextlib.contextmanager
-def forbidden_releases(plot: Plot, cluster: str) -> Iterator[None]:
-    """An admission policy lets no client take a gate off the pods of a Ray cluster."""
-    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    name = {"name": plot.name}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}
-    gates = "size({0}.spec.?schedulingGates.orValue([]))"
-    ours = f"object.metadata.name.startsWith('{cluster}-')"
-    kept = f"{gates.format('object')} >= {gates.format('oldObject')}"
-    spec = {
-        "matchConstraints": {"resourceRules": [{**rule, "resources": ["pods"]}]},
-        "validations": [{"expression": f"!({ours}) || {kept}"}],
-    }
-    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": plot.name}}}
-    binding = {"policyName": plot.name, "validationActions": ["Deny"], "matchResources": where}
-    with plot.cluster.api.session() as session:
-        for path, body in ((policies, spec), (f"{policies[:-3]}ybindings", binding)):
-            session.call("POST", path, json.dumps({"metadata": name, "spec": body}).encode())
-        try:
-            wait_in_force(plot, cluster)
-            yield
-        finally:
-            session.call("DELETE", f"{policies[:-3]}ybindings/{plot.name}")
-            session.call("DELETE", f"{policies}/{plot.name}")
-
-
-def wait_in_force(plot: Plot, cluster: str) -> None:
-    """Wait until a pod that is named like those of the Ray cluster cannot lose its gate."""
-    name = f"{cluster}-probe"
-    plot.create(pod(name, schedulingGates=[{"name": "example.com/x"}]))
-    path = f"/api/v1/namespaces/{plot.name}/pods/{name}?dryRun=All"
-    patch = b'[{"op": "remove", "path": "/spec/schedulingGates"}]'
-
-    def refused() -> bool:
-        with plot.cluster.api.session() as session:
-            status, _ = session.request("PATCH", path, patch, "application/json-patch+json")
-        return status == http.HTTPStatus.UNPROCESSABLE_ENTITY
-
-    plot.wait(refused, "the policy to be in force")
-    plot.delete("Pod", name)
-    plot.wait_no_pods()
 
 
 def test_a_gang_whose_room_was_taken_gives_back_the_rest_and_starts_whole_later(

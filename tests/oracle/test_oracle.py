@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from testbed.recipes import DEFAULT_KUBERNETES
+from testbed.recipes import chosen_kubernetes
 from tests.oracle.__main__ import run
 from tests.oracle.ingredients import INGREDIENTS
 
@@ -19,7 +19,7 @@ LEAST = 12
 @pytest.mark.timeout(900)
 def test_kube_scheduler_agrees_with_every_answer() -> None:
     """No yes that kube-scheduler refuses, no no where there was a way."""
-    tally = run([f"make-test/{at}" for at in CASES], math.inf, DEFAULT_KUBERNETES)
+    tally = run([f"make-test/{at}" for at in CASES], math.inf, chosen_kubernetes())
     assert tally.cases == len(CASES)
     present = Counter(name for each in tally.outcomes for name in each.present)
     assert [each.name for each in INGREDIENTS if present[each.name] < LEAST] == []

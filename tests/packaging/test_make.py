@@ -18,7 +18,7 @@ DOCUMENTED = {
     "help", "venv", "build", "format", "lint", "test", "test-unit", "test-long", "demo", "bench",
     "crds", "docs", "map", "lock", "wheel", "cli", "krew", "image",
     "sbom", "release-check", "release", "push",
-    "clean",
+    "clean", "test-versions",
 }  # fmt: skip
 
 

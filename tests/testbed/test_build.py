@@ -113,6 +113,15 @@ def test_the_version_that_is_stamped_is_the_one_that_is_built(kubernetes: str) -
     assert recipe in recipes_for(kubernetes, DEFAULT_KUBERAY)
 
 
+@pytest.mark.parametrize(
+    ("kubernetes", "etcd"), [("1.37.2", "3.7.3"), ("1.36.3", "3.6.16"), ("1.33.13", "3.6.16")]
+)
+def test_each_kubernetes_stores_in_an_etcd_of_its_time(kubernetes: str, etcd: str) -> None:
+    recipe, *_ = recipes_for(kubernetes, DEFAULT_KUBERAY)
+    assert recipe.renames == {"server": "etcd"}
+    assert f"{recipe.module} v{etcd} " in (recipe.directory / "go.mod").read_text()
+
+
 @pytest.mark.parametrize("kuberay", KUBERAY)
 def test_the_version_of_kuberay_is_the_one_that_is_built(kuberay: str) -> None:
     recipe = KUBERAY[kuberay]
@@ -131,7 +140,7 @@ def test_one_version_is_built_unless_another_is_named(monkeypatch: pytest.Monkey
 
 
 def test_a_version_that_is_not_known_is_named() -> None:
-    with pytest.raises(TestbedError, match=r"no Kubernetes '1\.0\.0', only: 1\.36\.3, 1\.35\.4"):
+    with pytest.raises(TestbedError, match=r"no Kubernetes '1\.0\.0', only: 1\.37\.2, 1\.36\.3, 1"):
         recipes_for("1.0.0", DEFAULT_KUBERAY)
     with pytest.raises(TestbedError, match=r"no KubeRay '1\.0\.0', only: 1\.6\.2, 1\.5\.1, 1"):
         recipes_for(DEFAULT_KUBERNETES, "1.0.0")

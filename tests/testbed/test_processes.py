@@ -62,6 +62,26 @@ def test_a_paused_program_can_be_stopped(guard: Watchdog, tmp_path: Path) -> Non
     assert not process.running
 
 
+def test_a_program_is_woken_when_what_is_done_meanwhile_fails(
+    guard: Watchdog, tmp_path: Path
+) -> None:
+    process = start(guard, tmp_path, SLEEPER)
+    with pytest.raises(RuntimeError), process.paused():
+        fail_when_frozen(process)
+    wait_until(lambda: state(process) != "T", "it to be woken", 10.0)
+    process.kill()
+
+
+def fail_when_frozen(process: Process) -> None:
+    wait_until(lambda: state(process) == "T", "it to be frozen")
+    raise RuntimeError
+
+
+def state(process: Process) -> str:
+    """What the system says that a program does: T is stopped."""
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_a_program_ends_with_its_children(guard: Watchdog, tmp_path: Path) -> None:
     script = "sleep 1000 & echo on $!; wait"
     process = start(guard, tmp_path, ["/bin/sh", "-c", script])

@@ -29,6 +29,7 @@ from cli.report.examined import (
     WebhookConfiguration,
 )
 from cli.report.findings import State
+from cli.report.kubernetes import TESTED
 from cli.report.snapshot import Unread
 from kube.objects import names
 from kube.objects.core import Namespace
@@ -318,6 +319,11 @@ def webhooks(*found: Json) -> list[Json]:
     return [{"metadata": {"name": "muster-webhook"}, "webhooks": list(found)}]
 
 
+def asked(words: tuple[str, ...]) -> Json:
+    """A container with these arguments, as a command where there is one and else as arguments."""
+    return {"command": ["kube-scheduler", *words]} if len(words) == 1 else {"args": [*words]}
+
+
 HOLD = webhook("hold.muster.dev", "Ignore")
 FAULTS: dict[str, tuple[Json, str, State]] = {
     "an old Kubernetes": (
@@ -452,6 +458,18 @@ FAULTS: dict[str, tuple[Json, str, State]] = {
         State.FAIL,
     ),
     "a leader that went silent": ({"leases": [lease(60)]}, "leader", State.FAIL),
+    **{
+        f"kube-scheduler with {' '.join(words)}": (
+            {"schedulers": [{"spec": {"containers": [{"image": "k:v1.37.2", **asked(words)}]}}]},
+            "kube-scheduler gates",
+            State.WARN,
+        )
+        for words in (
+            ("--feature-gates=A=false,InterPodAffinityHostnameFastPath=true",),
+            ("--feature-gates", "InPlacePodVerticalScalingSchedulerPreemption=1"),
+            ("--feature-gates=AllAlpha=true", "--v=2", "--feature-gates=SomeBeta=false"),
+        )
+    },
     "a scheduler that cannot be seen": ({"schedulers": []}, "kube-scheduler", State.UNKNOWN),
     "no pod of the extender": (
         {"endpoints": [slice_of("muster-webhook")]},
@@ -491,6 +509,37 @@ def test_each_fault_is_found(fault: str) -> None:
     assert finding.message
     assert finding.remedy
     assert examine(examined).failed is (State.FAIL in states(examined).values())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["kube-scheduler", "--config=InterPodAffinityHostnameFastPath=true"],
+        ["--feature-gates=InterPodAffinityHostnameFastPath=false,OtherAlpha=true"],
+        [f"--feature-gates=InterPodAffinityHostnameFastPath={on}" for on in ("true", "false")],
+        ["--feature-gates=nonsense,=,InterPodAffinityHostnameFastPath", "--feature-gates"],
+    ],
+)
+def test_gates_that_change_no_filter_are_not_told(words: list[str]) -> None:
+    container = {"image": "kube-scheduler:v1.37.2", "command": words}
+    examined = seen(schedulers=[{"spec": {"containers": [container]}}])
+    assert "kube-scheduler gates" not in states(examined)
+
+
+def test_a_gate_that_is_off_stays_off_beside_all_alpha_ones() -> None:
+    words = "--feature-gates=AllAlpha=true,InterPodAffinityHostnameFastPath=false"
+    container = {"image": "kube-scheduler:v1.37.2", "command": ["kube-scheduler", words]}
+    found = examine(seen(schedulers=[{"spec": {"containers": [container]}}])).findings
+    (finding,) = [each for each in found if each.check == "kube-scheduler gates"]
+    assert finding.message.startswith("InPlacePodVerticalScalingSchedulerPreemption is on")
+
+
+@pytest.mark.parametrize("minor", TESTED)
+def test_each_version_that_was_run_is_well_and_named(minor: int) -> None:
+    version = {"major": "1", "minor": f"{minor}+", "gitVersion": f"v1.{minor}.99-eks"}
+    found = examine(seen(version=[version])).findings[0]
+    assert found.state is State.OK
+    assert found.message == f"v1.{minor}.99-eks; tested on {TESTED[minor]}"
 
 
 @pytest.mark.parametrize("name", WELL)

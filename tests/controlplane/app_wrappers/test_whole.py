@@ -324,9 +324,7 @@ def test_a_ray_cluster_that_outlives_its_app_wrapper_gets_no_pod_and_ends(
     durable = ray_cluster("durable", group(replicas=1, most=3), gcsFaultToleranceOptions=options)
     create(plot, wrapper("durable", durable))
     plot.wait_ready("durable", 2)
-    collector = plot.cluster.process(CONTROLLER_MANAGER)
-    collector.pause()
-    try:
+    with plot.cluster.process(CONTROLLER_MANAGER).paused():
         plot.cluster.kubectl("-n", plot.name, "delete", "appwrapper", "durable")
         plot.scale("durable", replicas=3)
         plot.wait(
@@ -336,8 +334,6 @@ def test_a_ray_cluster_that_outlives_its_app_wrapper_gets_no_pod_and_ends(
             "KubeRay to say that the pod was refused",
         )
         assert len(plot.pods("durable")) == 2
-    finally:
-        collector.resume()
     plot.wait_gone("RayCluster", "durable")
     made = [each for each in recorder.events if each.namespace == plot.name]
     cleanup = [each for each in made if "redis-cleanup" in each.name]
@@ -349,9 +345,7 @@ def test_a_job_that_loses_a_node_between_release_and_bind_is_whole_again_at_once
 ) -> None:
     """None of its pods counts as failed: after three at once it would pause for 40 s."""
     plot.add_nodes(NodeSpec("lost", cpus=3, memory="64Gi"))
-    scheduler = plot.cluster.process(SCHEDULER)
-    scheduler.pause()
-    try:
+    with plot.cluster.process(SCHEDULER).paused():
         create(plot, wrapper("work", job("work", 3, 3)))
         plot.wait(
             lambda: [pin(each) for each in plot.all("Pod")] == [[plot.node("lost")]] * 3,
@@ -364,8 +358,6 @@ def test_a_job_that_loses_a_node_between_release_and_bind_is_whole_again_at_once
             "all to be released to the other node",
         )
         failed = plot.get("Job", "work")["status"].get("failed", 0)
-    finally:
-        scheduler.resume()
     wait_phase(plot, "work", "Succeeded")
     assert (failed, status(plot, "work").get("resettingCount", 0)) == (0, 0)
 

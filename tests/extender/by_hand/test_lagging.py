@@ -16,7 +16,7 @@ from tests.extender.switchboard import Switchboard
 from tests.extender.worlds import pod
 from tests.faults.proxy import Call, Proxy
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.versions]
 
 DOUBT = {"SETTLE_SECONDS": "25", "WAKE_PAUSE_SECONDS": "0.3"}
 """Long enough for a busy machine to judge all that are late while the second one is in doubt."""

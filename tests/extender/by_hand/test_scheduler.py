@@ -21,7 +21,7 @@ from testbed.recipes import chosen_kubernetes
 from tests.extender.plot import BY_HAND, Plot, extending, plotted, unschedulable
 from tests.extender.worlds import member, pinned, pod
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.versions]
 
 _NUMBERS = itertools.count(1)
 _CALLS = "muster_extender_calls_total"

@@ -15,7 +15,7 @@ from testbed.pytest_plugin import FolderCluster
 from tests.extender.plot import BY_HAND, Plot, extending, plotted
 from tests.extender.worlds import pod
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.versions]
 
 _NUMBERS = itertools.count(1)
 

@@ -17,7 +17,7 @@ from tests.controlplane.plot import Plot, is_unschedulable, plotted
 from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, requests
 from tests.extender.with_muster.conftest import deciding, scheduling
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.versions]
 
 WORKERS = 5
 HOLD = "test.muster.dev/hold"

@@ -25,7 +25,7 @@ from tests.extender.worlds import GPU, Json, pinned, pod
 from tests.faults.calls import is_release
 from tests.faults.proxy import Proxy
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.versions]
 
 GPUS = 8
 SECONDS = 240.0

@@ -136,10 +136,8 @@ def test_the_api_server_comes_back_with_its_data(small: Cluster) -> None:
 
 
 def test_a_paused_api_server_answers_nothing_until_it_is_resumed(small: Cluster) -> None:
-    small.process("kube-apiserver").pause()
-    with pytest.raises(TestbedError):
+    with small.process("kube-apiserver").paused(), pytest.raises(TestbedError):
         small.kubectl("get", "namespaces", "--request-timeout=1s")
-    small.process("kube-apiserver").resume()
     assert "default" in small.kubectl("get", "namespaces")
 
 

@@ -1,0 +1,51 @@
+"""Lists what is run on a version of Kubernetes, and finds what each run says of itself."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WHOLE = ("1.37.2", "1.36.3")
+"""The versions that all tests on a control plane run on."""
+
+ORACLE_CASES = 200
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_SKIPPED = re.compile(r"^SKIPPED \[\d+\] (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, and the pattern of those of its lines that sum it up."""
+
+    name: str
+    command: tuple[str, ...]
+    sums_up: str
+
+    def summary(self, output: str) -> str:
+        """Join what the run says of itself; empty where it did not come that far."""
+        return ", ".join(re.findall(self.sums_up, output, re.MULTILINE))
+
+
+def steps(version: str, pytest_args: Sequence[str]) -> tuple[Step, ...]:
+    """List what is run on a version; the command of a cold cache builds it first."""
+    python = sys.executable
+    oracle = ("-m", "tests.oracle", "--cases", str(ORACLE_CASES), "--seed", "31")
+    marked = "controlplane" if version in WHOLE else "versions"
+    tests = ("-m", "pytest", "-q", "-rfEs", "-m", f"{marked} and not long", *pytest_args)
+    return (
+        Step("demo", (python, "-m", "demo", "--plain"), r"^.*?(\d+ of \d+ claims hold)$"),
+        Step("oracle", (python, *oracle), r"^(\d+ cases|\d+ unsound|\d+ admitted of \d+)"),
+        Step("tests", (python, *tests), r"^(\d+ (?:passed|failed|error).*) in [\d.]+s"),
+    )
+
+
+def failed(output: str) -> list[str]:
+    """Name the tests that failed."""
+    return sorted(_FAILED.findall(output))
+
+
+def skipped(output: str) -> list[str]:
+    """Name the tests that were skipped, each with its reason."""
+    return sorted(_SKIPPED.findall(output))
