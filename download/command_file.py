@@ -4,15 +4,18 @@ The packages are those that pip installed into a folder. Five of them are compil
 for the Python and the platform that this runs on, which its name and its first line say.
 """
 
+import os
 import platform
 import subprocess
 import sys
+import tempfile
 from importlib.metadata import distributions
 from pathlib import Path
 
 from download import preamble
 
 ENTRY_POINT = "cli.__main__:run"
+COMPILED = ("aiohttp", "cryptography.x509", "msgspec", "numpy", "orjson")
 
 
 def name(version: str) -> str:
@@ -47,6 +50,17 @@ def write(packages: Path, to: Path) -> Path:
     return file
 
 
+def load(file: Path) -> None:
+    """Load what is compiled from the file: a release has none that does not load where it was made.
+
+    shiv then runs what it is told instead of the command.
+    """
+    with tempfile.TemporaryDirectory() as root:
+        environment = {**os.environ, "SHIV_ROOT": root, "SHIV_INTERPRETER": "1"}
+        command = [sys.executable, str(file), "-c", f"import {', '.join(COMPILED)}"]
+        subprocess.run(command, env=environment, check=True)
+
+
 if __name__ == "__main__":
     written = write(Path(sys.argv[1]), Path(sys.argv[2]))
-    sys.stdout.write(f"{written}\n")
+    load(written)

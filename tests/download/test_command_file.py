@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from cli.endings import WRONG_USE
-from download.command_file import name
+from download.command_file import load, name
 from download.preamble import BUILT_FOR, this_python
 from tests.packaging.test_make import make, needs_make
 from tests.packaging.test_requirements import entries
@@ -44,6 +45,20 @@ def test_it_runs_without_a_checkout_or_an_environment(file: Path, tmp_path: Path
     assert (done.returncode, done.stdout) == (0, f"muster {VERSION}\n"), done.stderr
     done = call(python, "-I", file, "fit", "--help", root=tmp_path)
     assert done.stdout.startswith("Usage: muster fit [OPTIONS]"), done.stderr
+
+
+@needs_make
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_file_whose_compiled_packages_do_not_load_fails(file: Path, tmp_path: Path) -> None:
+    load(file)
+    spoilt = tmp_path / file.name
+    with zipfile.ZipFile(file) as whole, zipfile.ZipFile(spoilt, "w") as less:
+        for each in whole.infolist():
+            if not each.filename.startswith("site-packages/orjson/orjson."):
+                less.writestr(each, whole.read(each))
+    with pytest.raises(subprocess.CalledProcessError):
+        load(spoilt)
 
 
 @needs_make
