@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 
 from testbed.nodes import NodeSpec
-
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, ray_job, requests
 
