@@ -15,7 +15,7 @@ WAKE_AFTER = 35.0
 """Seconds without a new pod until KubeRay is asked to look again."""
 
 QUOTA_WAKE_AFTER = 0.5
-"""The same where a ResourceQuota refused them that has room now: that wakes nobody."""
+"""The same where a ResourceQuota refused them that has room now: KubeRay is not told of that."""
 
 
 def wake_kuberay(look: Look) -> Done:

@@ -35,6 +35,7 @@ _GROUPS = {
     "Service": "/api/v1",
     "ConfigMap": "/api/v1",
     "Secret": "/api/v1",
+    "LimitRange": "/api/v1",
     "ResourceQuota": "/api/v1",
     "PersistentVolumeClaim": "/api/v1",
     "Event": "/apis/events.k8s.io/v1",

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
+from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job, requests
+from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, ray_job, requests
 
 WORKERS = 4
 """Of each gang, beside its head."""
 
 LONG = 120.0
 
-GPU = "example.com/gpu"
+GPU = "nvidia.com/gpu"
 
 
 def add_quota(plot: Plot, name: str, hard: Json, **spec: object) -> None:
@@ -92,59 +93,71 @@ def test_gangs_of_several_queues_share_the_quota_of_their_namespace(plot: Plot) 
     assert sorted(run_one_after_another(plot, names)) == names
 
 
+STRANGERS = 4
+
+
+def with_strangers(plot: Plot) -> None:
+    """A quota of 8 pods, 4 of which are of no gang."""
+    plot.add_node(20)
+    for at in range(STRANGERS):
+        plot.create(pod(f"stranger-{at}"))
+    add_quota(plot, "small", {"pods": 8})
+
+
+def have_it_make_way(plot: Plot, early: str) -> None:
+    """A gang that has 4 of 5 pods meets one of a higher priority; then 4 pods come free."""
+    plot.wait(lambda: len(plot.pods(early)) == 8 - STRANGERS, "a part of its pods")
+    high = plot.add_priority_class("high", 100)
+    first = head(priorityClassName=high)
+    workers = group(replicas=WORKERS, priorityClassName=high)
+    plot.create(gang("urgent", workers, head_group=first))
+    plot.wait_phase("urgent", "Gathering", "PodsRefused")
+    for at in range(STRANGERS):
+        plot.delete("Pod", f"stranger-{at}")
+    plot.wait_running("urgent", WORKERS + 1)
+    assert plot.get("RayCluster", early)["spec"]["suspend"]
+    plot.wait_message(early, "it made way for urgent")
+
+
 @pytest.mark.long
 def test_a_ray_job_with_a_deadline_makes_way_and_runs_later(plot: Plot) -> None:
-    plot.add_node(20)
-    add_quota(plot, "small", {"requests.cpu": 4})
-    plot.create(gang("first", group(replicas=WORKERS)))
+    with_strangers(plot)
     job = ray_job("timed", group(replicas=WORKERS), labels=GANG, activeDeadlineSeconds=3600)
     plot.create(job)
-    plot.wait(lambda: plot.get("RayJob", "timed")["status"]["rayClusterName"], "its RayCluster")
-    plot.wait(lambda: len(plot.gangs()) == 2, "both Gangs")
-    plot.patch("ResourceQuota", "small", {"spec": {"hard": {"requests.cpu": "8"}}})
-    plot.wait(lambda: len(plot.bound("first")) == WORKERS + 1, "the first to start", seconds=LONG)
-    plot.delete("RayCluster", "first")
-    name = plot.get("RayJob", "timed")["status"]["rayClusterName"]
-    plot.wait(lambda: len(plot.bound(name)) == WORKERS + 1, "the job to start", seconds=LONG)
+    name = plot.wait(
+        lambda: plot.get("RayJob", "timed").get("status", {}).get("rayClusterName"), "RayCluster"
+    )
+    have_it_make_way(plot, name)
+    plot.delete("RayCluster", "urgent")
+    plot.wait_running(name, WORKERS + 1)
 
 
 @pytest.mark.long
 def test_someone_who_resumes_it_again_and_again_blocks_none(plot: Plot) -> None:
-    """It comes before those that can be suspended, from the first time on."""
-    plot.add_node(20)
-    add_quota(plot, "small", {"pods": 8})
-    for name in ("a", "b", "c"):
-        plot.create(gang(name, group(replicas=WORKERS)))
-    held = plot.wait(lambda: suspended(plot), "one to make way", seconds=LONG)[0]
+    with_strangers(plot)
+    plot.create(gang("early", group(replicas=WORKERS)))
+    have_it_make_way(plot, "early")
     for _ in range(3):
-        plot.patch("RayCluster", held, {"spec": {"suspend": False}})
-    assert sorted(run_one_after_another(plot, ["a", "b", "c"])) == ["a", "b", "c"]
-
-
-def suspended(plot: Plot) -> list[str]:
-    """The names of RayClusters that are suspended."""
-    found = (each for each in plot.all("RayCluster") if each["spec"].get("suspend"))
-    return [each["metadata"]["name"] for each in found]
+        plot.patch("RayCluster", "early", {"spec": {"suspend": False}})
+        plot.wait(lambda: len(plot.pods("early")) == 3, "pods as far as the quota goes")
+    plot.delete("RayCluster", "urgent")
+    plot.wait_running("early", WORKERS + 1)
 
 
 @pytest.mark.long
-def test_a_quota_of_gpus_is_raised_and_lowered(plot: Plot) -> None:
-    plot.add_node(20)
+def test_a_quota_of_gpus_is_lowered_and_raised(plot: Plot) -> None:
+    """The gangs never fit for a time, and start once they do."""
+    plot.add_nodes(NodeSpec("node", cpus=20, memory="100Gi", gpus=20))
     add_quota(plot, "gpus", {f"requests.{GPU}": 6})
-    hungry = requests(**{GPU: "1"})
     names = ["a", "b"]
+    hungry = requests(**{GPU: "1"})
+    set_gpus(plot, 3)
     for name in names:
         plot.create(gang(name, group(replicas=WORKERS, resources=hungry)))
-    for gpus in (3, 2, 5):
-        change = {"spec": {"hard": {f"requests.{GPU}": str(gpus)}}}
-        plot.patch("ResourceQuota", "gpus", change)
-    plot.wait(lambda: len(pods_with(plot, GPU)) >= WORKERS, "a gang's pods", seconds=LONG)
+        plot.wait_message(name, "a ResourceQuota never admits all of it")
+    set_gpus(plot, 6)
+    assert sorted(run_one_after_another(plot, names)) == names
 
 
-def pods_with(plot: Plot, resource: str) -> list[Json]:
-    """The pods that ask for a resource."""
-    asked = (
-        (each, each["spec"]["containers"][0]["resources"].get("requests", {}))
-        for each in plot.all("Pod")
-    )
-    return [each for each, amounts in asked if resource in amounts]
+def set_gpus(plot: Plot, most: int) -> None:
+    plot.patch("ResourceQuota", "gpus", {"spec": {"hard": {f"requests.{GPU}": str(most)}}})
