@@ -286,7 +286,8 @@ def exists(asked: Asked) -> str:
 def in_place(asked: Asked, reason: str, created: str) -> Asked:
     """Return it as old as the gang is that it is, and that waits."""
     meta = replace(asked.cluster.metadata, creation_timestamp=created)
-    job, note = asked.job, f"{asked} waits ({reason}): judged in its place"
+    why = f" ({reason})" if reason else ""
+    job, note = asked.job, f"{asked} waits{why}: judged in its place"
     if job is not None:
         job = replace(job, metadata=replace(job.metadata, creation_timestamp=created))
     cluster, notes = replace(asked.cluster, metadata=meta), (*asked.notes, note)

@@ -182,6 +182,7 @@ def test_fit_says_what_the_api_server_refuses(plot: Plot, tmp_path: Path) -> Non
     plot.cluster.kubectl("delete", "quota", "none", "-n", plot.name)
     plot.wait(lambda: answered(gang("fits"))[0] == "Yes", "the quota to end")
     plot.create(gang("fits", group()))
+    plot.wait_phase("fits", "Running")
     (note,) = answered(gang("fits", group()))[2]
     assert note == f"RayCluster {plot.name}/fits exists: judged as another one beside it"
     assert set(plot.gangs()) <= {"fits"}
