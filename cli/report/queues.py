@@ -197,6 +197,7 @@ def _rules(queue: GangQueue) -> dict[str, str]:
     if spec.preemption is not None:
         found["preemption.withinQueue"] = spec.preemption.within_queue
         found["preemption.reclaim"] = spec.preemption.reclaim
+        found["preemption.whileBorrowing"] = spec.preemption.while_borrowing
     return found
 
 

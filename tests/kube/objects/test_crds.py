@@ -233,7 +233,15 @@ def test_the_epoch_may_only_grow() -> None:
 
 def test_phases() -> None:
     phase = below(schema_of(gang_crd()), "status.phase")
-    assert phase["enum"] == ["Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed"]
+    assert phase["enum"] == [
+        "Gathering",
+        "Queued",
+        "Admitted",
+        "Running",
+        "Preempting",
+        "Failed",
+        "Finished",
+    ]
 
 
 @given(st.from_regex(QUANTITY_PATTERN, fullmatch=True))
