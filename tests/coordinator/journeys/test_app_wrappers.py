@@ -35,7 +35,7 @@ from tests.coordinator.builders import (
     template,
 )
 from tests.coordinator.journeys.test_held import quota
-from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.journeys.test_queues import change, queue
 from tests.coordinator.stopping import condition, go_until
 from tests.coordinator.world import World, is_gated, key
 
@@ -285,6 +285,17 @@ def test_a_gang_queue_holds_it_back() -> None:
     world.settle(seconds=30)
     assert gang_status(world)["reason"] == "QuotaExceeded"
     assert not had_objects(world.api, "a")
+
+
+def test_all_objects_go_when_its_queue_is_drained_and_come_back_when_that_goes_on() -> None:
+    world = running(in_queue(app_wrapper("a", job("work", 4))))
+    change(world, "team", stop="HoldAndDrain")
+    world.settle(seconds=60)
+    assert nodes_of(world.api, "a") == []
+    assert gang_status(world)["reason"] == "QueueStopped"
+    change(world, "team", stop="None")
+    world.settle(seconds=60)
+    assert nodes_of(world.api, "a") == ["n1"] * 4
 
 
 def test_the_second_of_the_walk_through_waits_until_the_first_is_deleted() -> None:
