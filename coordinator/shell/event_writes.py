@@ -26,7 +26,7 @@ class EventWrites:
         self._outcomes = outcomes
 
     async def carry_out(self, action: EmitEvent) -> list[Event]:
-        """Write one Event; nobody decides on what became of it."""
+        """Write one Event; no decision depends on its outcome."""
         try:
             await self._recorder.write(object_event(action))
         except KubeError as error:

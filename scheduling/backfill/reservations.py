@@ -153,7 +153,7 @@ class Kept(ABC):
 class LentQuota(Kept):
     """What a gang lacks of the quota that its own queue has lent; no more of it is borrowed.
 
-    Only while nothing but quota keeps the gang waiting: nobody waits for nodes with quota unused.
+    Only while nothing but quota keeps the gang waiting: no gang waits for nodes with quota unused.
     """
 
     def is_broken_by(self, start: Start) -> bool:
