@@ -168,7 +168,6 @@ def test_a_ray_service_comes_before_gangs_that_can_be_suspended(plot: Plot) -> N
     plot.wait_phase(served, "Gathering", "PodsRefused")
     free_strangers(plot)
     plot.wait_running(served, WORKERS + 1)
-    plot.wait_message("early", f"it made way for {served}")
     plot.delete("RayService", "serve")
     plot.wait_running("early", WORKERS + 1)
 
