@@ -210,8 +210,9 @@ class GangHeld(Slim, frozen=True):
     phase: Annotated[
         str,
         Allows(
-            "Waiting: suspended by Muster. Resumed: for its placement. Suspending: to be suspended "
-            "again, for its pods could not all be placed.",
+            "Waiting: suspended by Muster. Resumed: for its placement. Suspending: to be "
+            "suspended, for its pods could not all be placed, or another gang comes before it in a "
+            "ResourceQuota.",
             required=True,
             enum=list(HELD_PHASES),
         ),

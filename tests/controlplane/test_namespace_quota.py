@@ -6,7 +6,17 @@ import pytest
 
 from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import GANG, Json, gang, group, head, pod, ray_job, requests
+from tests.controlplane.rayclusters import (
+    GANG,
+    Json,
+    gang,
+    group,
+    head,
+    pod,
+    ray_job,
+    ray_service,
+    requests,
+)
 
 WORKERS = 4
 """Of each gang, beside its head."""
@@ -104,6 +114,11 @@ def with_strangers(plot: Plot) -> None:
     add_quota(plot, "small", {"pods": 8})
 
 
+def free_strangers(plot: Plot) -> None:
+    for at in range(STRANGERS):
+        plot.delete("Pod", f"stranger-{at}")
+
+
 def have_it_make_way(plot: Plot, early: str) -> None:
     """A gang that has 4 of 5 pods meets one of a higher priority; then 4 pods come free."""
     plot.wait(lambda: len(plot.pods(early)) == 8 - STRANGERS, "a part of its pods")
@@ -112,8 +127,7 @@ def have_it_make_way(plot: Plot, early: str) -> None:
     workers = group(replicas=WORKERS, priorityClassName=high)
     plot.create(gang("urgent", workers, head_group=first))
     plot.wait_phase("urgent", "Gathering", "PodsRefused")
-    for at in range(STRANGERS):
-        plot.delete("Pod", f"stranger-{at}")
+    free_strangers(plot)
     plot.wait_running("urgent", WORKERS + 1)
     assert plot.get("RayCluster", early)["spec"]["suspend"]
     plot.wait_message(early, "it made way for urgent")
@@ -141,6 +155,20 @@ def test_someone_who_resumes_it_again_and_again_blocks_none(plot: Plot) -> None:
         plot.patch("RayCluster", "early", {"spec": {"suspend": False}})
         plot.wait(lambda: len(plot.pods("early")) == 3, "pods as far as the quota goes")
     plot.delete("RayCluster", "urgent")
+    plot.wait_running("early", WORKERS + 1)
+
+
+@pytest.mark.long
+def test_a_ray_service_comes_before_gangs_that_can_be_suspended(plot: Plot) -> None:
+    with_strangers(plot)
+    plot.create(gang("early", group(replicas=WORKERS)))
+    plot.wait(lambda: len(plot.pods("early")) == 8 - STRANGERS, "a part of its pods")
+    plot.create(ray_service("serve", group(replicas=WORKERS), labels=GANG))
+    (served,) = plot.wait(lambda: plot.gangs().keys() - {"early"}, "the Gang of the RayService")
+    plot.wait_phase(served, "Gathering", "PodsRefused")
+    free_strangers(plot)
+    plot.wait_running(served, WORKERS + 1)
+    plot.delete("RayService", "serve")
     plot.wait_running("early", WORKERS + 1)
 
 

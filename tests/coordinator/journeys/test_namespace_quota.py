@@ -76,13 +76,19 @@ def test_many_gangs_that_came_at_once_run_in_their_order(count: int) -> None:
     assert run_one_after_another(world, names) == names
 
 
-def test_a_gang_of_higher_priority_comes_first_and_the_other_says_that_it_made_way() -> None:
+def early_and_late() -> QuotaWorld:
+    """A gang has 4 of 5 CPUs, and a more urgent one has none."""
     world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
     world.settle(seconds=10)
     world.create(gang_of("early", 4))
     world.settle(seconds=10)
     world.create(urgent(gang_of("late", 4), 100))
     world.settle(seconds=100)
+    return world
+
+
+def test_a_gang_of_higher_priority_comes_first_and_the_other_says_that_it_made_way() -> None:
+    world = early_and_late()
     assert world.gated("early") == 4  # it holds too little to be of help
     world.delete("rayclusters", "x")
     world.settle(seconds=HOUR)
@@ -128,18 +134,21 @@ def test_a_quota_that_is_lowered_and_raised_again_starts_each_gang_once() -> Non
     assert (world.bound("qa"), world.bound("qb")) == ({"n1": 5}, {"n1": 5})
 
 
-def test_someone_who_resumes_a_gang_again_and_again_has_it_come_before_others() -> None:
-    """It is not suspended twice, and the other waits without pods then."""
-    world = two_that_met()
+def test_a_gang_that_others_resume_does_not_make_way_again() -> None:
+    """It comes before those that can be suspended, though they are more urgent."""
+    world = early_and_late()
     world.delete("rayclusters", "x")
-    world.settle(seconds=HOUR)
+    world.settle(seconds=60)
+    assert world.status("early")["held"]["phase"] == "Waiting"
     for _ in range(3):
-        world.edit("qb", suspend=False)
+        world.edit("early", suspend=False)
         world.settle(seconds=60)
-    assert world.status("qb").get("held") is None
-    world.delete("rayclusters", "qa")
+    world.create(urgent(gang_of("third", 2), 200))
+    world.settle(seconds=60)
+    assert (world.gated("early"), world.status("early").get("held")) == (3, None)
+    world.delete("rayclusters", "late")
     world.settle(seconds=HOUR)
-    assert world.bound("qb") == {"n1": 5}
+    assert (world.bound("early"), world.bound("third")) == ({"n1": 5}, {"n1": 3})
 
 
 def service(world: QuotaWorld, name: str) -> Json:
@@ -161,13 +170,14 @@ def test_two_gangs_that_cannot_be_suspended_name_each_other() -> None:
     world.settle(seconds=10)
     world.create(service(world, "one"))
     world.settle(seconds=1400)
+    world.delete("rayclusters", "x")
     world.create(service(world, "two"))
     world.settle(seconds=100)
-    world.delete("rayclusters", "x")
-    world.settle(seconds=10)
-    if world.bound("one"):
-        return
-    assert "two lacks it too and cannot be suspended" in world.status("one")["message"]
+    assert (world.gated("one"), world.gated("two")) == (4, 4)
+    for name, other in (("one", "two"), ("two", "one")):
+        said = "of requests.cpu in it one has 4000m, two has 4000m"
+        stuck = f"{other} lacks it too and cannot be suspended: delete one of them"
+        assert f"{said}; {stuck}" in world.status(name)["message"]
     world.delete("rayclusters", "two")
     world.settle(seconds=HOUR)
     assert world.bound("one") == {"n1": 5}

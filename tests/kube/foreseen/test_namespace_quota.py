@@ -8,9 +8,13 @@ import pytest
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import (
+    Bound,
     QuotaShortage,
     QuotaUnmet,
+    bounds_of,
     charges_of,
+    counted,
+    exceeded,
     namespace_quota,
 )
 from kube.objects.admission import ResourceQuota
@@ -233,3 +237,26 @@ def test_what_others_claim_counts_in_the_quotas_of_their_scopes_alone() -> None:
     assert namespace_quota(gang(1), [quota({"pods": "4"})], claimed) == ()
     best_effort = quota({"pods": "2"}, scopes=["BestEffort"])
     assert namespace_quota(gang(1, asked={}), [best_effort], claimed) == ()
+
+
+def test_charges_are_counted_by_the_quotas_that_apply_and_what_they_bound() -> None:
+    quotas = [
+        quota({"requests.cpu": "12", "pods": "9"}, {"pods": "2"}, name="compute"),
+        quota({"pods": "3"}, name="brief", scopes=["Terminating"]),
+    ]
+    assert counted(charges_of(gang()), quotas) == {
+        ("compute", "requests.cpu"): 5000,
+        ("compute", "pods"): 5,
+    }
+    assert bounds_of(quotas) == {
+        ("compute", "requests.cpu"): Bound(12000, 0),
+        ("compute", "pods"): Bound(9, 2),
+        ("brief", "pods"): Bound(3, 0),
+    }
+
+
+def test_what_a_quota_refused_is_read_of_the_words_of_the_api_server() -> None:
+    sums = "requested: requests.cpu=1,pods=1, used: requests.cpu=4,pods=4, limited: requests.cpu=4"
+    said = f'pods "x" is forbidden: exceeded quota: compute, {sums}'
+    assert exceeded(said) == {("compute", "requests.cpu"): 1000, ("compute", "pods"): 1}
+    assert exceeded("pods x is forbidden: a policy") == {}
