@@ -25,3 +25,6 @@ ACTIVE = frozenset((Phase.RESUMING, Phase.RUNNING))
 
 LEAVING = frozenset((Phase.SUSPENDING, Phase.RESETTING))
 """The wrapped objects are being deleted."""
+
+OVER = frozenset((Phase.SUCCEEDED, Phase.FAILED, Phase.TERMINATING))
+"""No pod is created any more."""

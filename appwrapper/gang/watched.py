@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from appwrapper.gang.stand_in import StandIn, metadata_of, stand_in
-from appwrapper.phases import ACTIVE, Phase
+from appwrapper.phases import ACTIVE, OVER, Phase
 from appwrapper.remembered import Remembered
 from appwrapper.spec.items import Wrapped, read
 from kube.objects import names
@@ -16,6 +16,7 @@ from kube.objects.base import Labels, ObjectMeta
 from kube.objects.ray import RayCluster, RayClusterSpec
 from kube.ray.held_start import HELD
 from kube.ray.known_keys import WRITTEN
+from kube.ray.pod_templates import without_templates
 from kube.ray.ray_cluster import essential
 from kube.ray.wrapped_by import gang_name, group_of
 
@@ -57,8 +58,8 @@ def _of_use(meta: ObjectMeta) -> tuple[Labels, Labels]:
     return kept.labels, kept.annotations
 
 
-def _stage(phase: str) -> tuple[bool, bool]:
-    return phase in ACTIVE, phase == Phase.RUNNING
+def _stage(phase: str) -> tuple[bool, bool, bool]:
+    return phase in ACTIVE, phase == Phase.RUNNING, phase in OVER
 
 
 def _of_spec(wrapper: AppWrapper) -> StandIn:
@@ -66,6 +67,8 @@ def _of_spec(wrapper: AppWrapper) -> StandIn:
     wrapped = read(wrapper)
     found, asked = stand_in(wrapper, wrapped), wrapped.spec
     reduced = essential(found)
+    if wrapper.status.phase in OVER:
+        reduced = replace(reduced, spec=without_templates(reduced.spec))
     others = None if asked.managed_by in OURS else asked.managed_by
     spec = replace(reduced.spec, managed_by=others)
     return replace(
