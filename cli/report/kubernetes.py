@@ -7,8 +7,11 @@ from cli.report.examined import Examined
 from cli.report.findings import Finding, ok, unknown, unread, warn
 from cli.report.snapshot import Unread
 
-TESTED: Final[Mapping[int, str]] = {36: "1.36.3", 35: "1.35.4"}
+TESTED: Final[Mapping[int, str]] = {37: "1.37.2", 36: "1.36.3", 35: "1.35.4"}
 """Minor version: the release of it that the tests ran on (docs/compatibility.md)."""
+
+READ: Final = (34, 33, 32, 31)
+"""Minor versions of which only the source of kube-scheduler was read, or what it sent recorded."""
 
 FILTER_GATES: Final = (
     "InPlacePodVerticalScalingSchedulerPreemption",
@@ -32,8 +35,9 @@ def check_kubernetes(seen: Examined) -> Iterator[Finding]:
     if minor in TESTED:
         yield ok(check, f"{found.git_version}; tested on {TESTED[minor]}")
     else:
+        how = "was read, and is not tested" if minor in READ else "is not tested"
         tested = f"1.{min(TESTED)} to 1.{max(TESTED)}"
-        yield warn(check, f"{found.git_version} is not tested", f"use Kubernetes {tested}")
+        yield warn(check, f"{found.git_version} {how}", f"use Kubernetes {tested}")
 
 
 def check_scheduler(seen: Examined) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cli.report.kubernetes import FILTER_GATES, TESTED
+from cli.report.kubernetes import FILTER_GATES, READ, TESTED
 from testbed.recipes import DEFAULT_KUBERAY, DEFAULT_KUBERNETES, KUBERAY, KUBERNETES
 from tests.extender.test_recorded import VERSIONS as RECORDED
 from tests.kube.test_samples import VERSIONS as SAMPLED
@@ -54,6 +54,8 @@ def test_each_version_that_can_be_built_is_named() -> None:
 
 def test_doctor_warns_of_all_that_was_not_run() -> None:
     assert {minor(version): version for version in those("run", "Kubernetes")} == TESTED
+    not_run = {*map(minor, stated("Kubernetes"))} - TESTED.keys()
+    assert {*READ} == not_run
     said = ", ".join(f"1.{each}" for each in sorted(TESTED))
     table = (ROOT / "docs" / "cli-doctor.md").read_text()
     assert f"not one that the tests [ran on](compatibility.md) ({said})" in table

@@ -29,7 +29,7 @@ from cli.report.examined import (
     WebhookConfiguration,
 )
 from cli.report.findings import State
-from cli.report.kubernetes import TESTED
+from cli.report.kubernetes import READ, TESTED
 from cli.report.snapshot import Unread
 from kube.objects import names
 from kube.objects.core import Namespace
@@ -532,6 +532,22 @@ def test_a_gate_that_is_off_stays_off_beside_all_alpha_ones() -> None:
     found = examine(seen(schedulers=[{"spec": {"containers": [container]}}])).findings
     (finding,) = [each for each in found if each.check == "kube-scheduler gates"]
     assert finding.message.startswith("InPlacePodVerticalScalingSchedulerPreemption is on")
+
+
+@pytest.mark.parametrize(
+    ("minor", "said"),
+    [
+        (min(READ), "was read, and is not tested"),
+        (max(READ), "was read, and is not tested"),
+        (min(READ) - 1, "is not tested"),
+        (max(TESTED) + 1, "is not tested"),
+    ],
+)
+def test_it_is_said_how_a_version_is_known_that_was_not_run(minor: int, said: str) -> None:
+    found = examine(seen(version=[{"minor": f"{minor}", "gitVersion": "v1"}])).findings[0]
+    assert found.state is State.WARN
+    assert found.message == f"v1 {said}"
+    assert found.remedy == f"use Kubernetes 1.{min(TESTED)} to 1.{max(TESTED)}"
 
 
 @pytest.mark.parametrize("minor", TESTED)
