@@ -17,7 +17,7 @@ from tests.faults.ledger import problems
 from tests.faults.proxy import Hold, Match
 
 NODES, CPUS, PODS = 5, 12, 50
-FILLERS = 500
+FILLERS = 160
 GUARD = {"GUARD": "Nomination"}
 
 
