@@ -12,7 +12,7 @@ from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.faults.proxy import Hold, Match, Proxy
 
-PACE = {"LEASE_DURATION": "1", "RENEW_DEADLINE": "0.8", "RETRY_PERIOD": "0.2"}
+PACE = {"LEASE_DURATION": "2", "RENEW_DEADLINE": "1.6", "RETRY_PERIOD": "0.2"}
 """Seconds; a leader that is gone is replaced within LEASE_DURATION and a retry."""
 STEADY = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3.2", "RETRY_PERIOD": "0.2"}
 """For tests in which a leader must not lose its term because the machine is busy."""

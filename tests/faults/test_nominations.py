@@ -12,13 +12,13 @@ from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
 from tests.faults.calls import after, is_nomination, is_placement, is_release
 from tests.faults.chronicle import Chronicle
-from tests.faults.crew import Crew
+from tests.faults.crew import STEADY, Crew
 from tests.faults.ledger import problems
 from tests.faults.proxy import Hold, Match
 
 NODES, CPUS, PODS = 5, 12, 50
 FILLERS = 160
-GUARD = {"GUARD": "Nomination"}
+GUARD = {"GUARD": "Nomination", **STEADY}
 
 
 def nominated(plot: Plot) -> list[str]:
