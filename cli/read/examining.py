@@ -26,7 +26,7 @@ from cli.report.snapshot import Unread
 from kube.api import resources
 from kube.api.client import Resource
 from kube.objects.core import Namespace
-from kube.objects.definition import Definition
+from kube.objects.crds.definition import Definition
 from kube.objects.names import KUBE_SYSTEM
 from kube.objects.queue import GangQueue
 

@@ -22,8 +22,8 @@ from cli.report.kubernetes import check_kubernetes, check_scheduler
 from cli.report.quota_gaps import check_quota_gaps
 from cli.report.snapshot import Unread
 from kube.objects.base import Slim
-from kube.objects.crds import written
-from kube.objects.definition import Definition, lacks, served_schema, some
+from kube.objects.crds.definition import Definition, lacks, served_schema, some
+from kube.objects.crds.muster import written
 from kube.objects.names import CERT_MANAGERS, LEASE_NAME, PART_OF, STOPPED
 
 T = TypeVar("T")

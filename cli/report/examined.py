@@ -9,7 +9,7 @@ import msgspec
 from cli.report.snapshot import Unread
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.core import Namespace
-from kube.objects.definition import Definition
+from kube.objects.crds.definition import Definition
 from kube.objects.queue import GangQueue
 
 T = TypeVar("T")

@@ -33,8 +33,8 @@ from cli.report.kubernetes import READ, TESTED
 from cli.report.snapshot import Unread
 from kube.objects import names
 from kube.objects.core import Namespace
-from kube.objects.crds import gang_crd, gang_queue_crd
-from kube.objects.definition import Definition
+from kube.objects.crds.definition import Definition
+from kube.objects.crds.muster import gang_crd, gang_queue_crd
 from kube.objects.queue import GangQueue
 from tests.cli.fake_reader import FakeReader, run
 
