@@ -20,8 +20,8 @@ from kube.objects.gang import Gang, GangShortage
 from scheduling.filters.feasibility import feasible
 from scheduling.model.amounts import Mask
 from scheduling.model.holder import Holder, gang_holder
-from scheduling.model.node_restrictions import on_nodes_of_queue
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.node_restrictions import on_nodes_of_queue
 from scheduling.queueing.faults import faults
 from scheduling.queueing.queue_nodes import NodeRules, node_rules
 from scheduling.queueing.quota_tree import QuotaTree

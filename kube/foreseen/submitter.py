@@ -25,8 +25,8 @@ from kube.objects.pod_templates import (
 from kube.objects.ray import RayJob
 from kube.ray.pod_templates import UnreadableTemplate, submitter_template
 from scheduling.model.amounts import CPU, MEMORY, PODS
-from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import is_port
 
 MODE = "K8sJobMode"
 """The mode of a RayJob that names none."""

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.model import node_restrictions
 from scheduling.model.constraints import Requirement, VolumeNodeRestriction
 from scheduling.model.pod import PodShape
+from scheduling.model.shape import node_restrictions
 from tests.builders import shape
 
 ZONE_A = (Requirement("zone", "In", ("a",)),)
