@@ -53,8 +53,8 @@ from kube.api.resources import (
 from kube.api.watch_events import feeding
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.storage import WATCHES, ObservedFact
-from kube.codec.written_profiles import profiles_of
+from kube.codec.profiles.written_profiles import profiles_of
+from kube.codec.volumes.storage import WATCHES, ObservedFact
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass

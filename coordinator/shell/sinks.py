@@ -24,7 +24,7 @@ from kube.api.watch_events import (
 )
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import node_request_of
-from kube.codec.storage import ObservedFact
+from kube.codec.volumes.storage import ObservedFact
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kube.codec.fields import ByResource, InvalidObject, read_amounts
-from kube.codec.scheduler_profiles import NODE_PORTS
+from kube.codec.profiles.scheduler_profiles import NODE_PORTS
 from kube.objects.core import Container, ContainerStatus, Pod, PodSpec
 from scheduling.model import amounts as resources
 from scheduling.model.quantity import BadQuantity

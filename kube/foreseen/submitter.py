@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kube.codec.fields import InvalidObject
 from kube.codec.observed_pod import SHAPES
 from kube.codec.pod import pod_shape
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.foreseen.admission import Admission, NotAdmitted, admitted
 from kube.objects.base import Labels, ObjectMeta
 from kube.objects.pod_templates import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kube.codec.csi_migration import TAKEN_OVER, handle_of
+from kube.codec.volumes.csi_migration import TAKEN_OVER, handle_of
 from kube.objects import base as base_objects
 from kube.objects.core import Pod, PodSpec, VolumeSource
 from scheduling.model.pod import Mount

@@ -13,8 +13,8 @@ import msgspec
 
 from kube.api import resources
 from kube.api.client import Resource
-from kube.codec.csi_migration import MIGRATED, TAKEN_OVER, handle_of, moved
 from kube.codec.selectors import node_terms, selector
+from kube.codec.volumes.csi_migration import MIGRATED, TAKEN_OVER, handle_of, moved
 from kube.objects import base as base_objects
 from kube.objects import storage as storage_objects
 from kube.objects.base import ObjectMeta

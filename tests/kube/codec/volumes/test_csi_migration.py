@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.codec.csi_migration import moved
 from kube.codec.pod import pod_shape
-from kube.codec.pod_volumes import mounts
-from kube.codec.storage import volume
+from kube.codec.volumes.csi_migration import moved
+from kube.codec.volumes.pod_volumes import mounts
+from kube.codec.volumes.storage import volume
 from kube.objects import core as core_objects
 from kube.objects import storage as storage_objects
 from scheduling.model.constraints import NodeTerm, Requirement

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from kube.codec.scheduler_profiles import (
+from kube.codec.profiles.scheduler_profiles import (
     DEFAULT_SCHEDULER,
     MOST_SPREADS,
     POD_TOPOLOGY_SPREAD,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from kube.codec.scheduler_profiles import Profile
-from kube.codec.written_profiles import SchedulerProfile, profiles_of
+from kube.codec.profiles.scheduler_profiles import Profile
+from kube.codec.profiles.written_profiles import SchedulerProfile, profiles_of
 from scheduling.model.constraints import NodeTerm, Requirement
 
 Json = dict[str, Any]
