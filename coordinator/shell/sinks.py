@@ -8,8 +8,8 @@ from appwrapper.gang.stand_in import StandIn
 from appwrapper.gang.watched import as_gang
 from coordinator.messages import events as happened
 from coordinator.messages.events import Event, Teller
-from kube.api import watch_events
-from kube.api.watch_events import (
+from kube.api.watch import events as watch_events
+from kube.api.watch.events import (
     Blind,
     Changed,
     Deleted,

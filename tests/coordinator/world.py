@@ -32,7 +32,7 @@ from coordinator.shell import sinks
 from coordinator.shell.executor import Executor
 from coordinator.state_machine import CoordinatorState
 from kube.api.client import Client as RealClient
-from kube.api.watch_events import Changed, Deleted
+from kube.api.watch.events import Changed, Deleted
 from kube.codec import node as node_codec
 from kube.codec.fields import InvalidObject
 from kube.codec.observed_pod import ObservedPod, observe

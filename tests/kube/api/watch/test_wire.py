@@ -1,8 +1,8 @@
 """Objects that are nested as deeply as an API server takes them."""
 
 from appwrapper.gang.watched import AppWrapperReading
-from kube.api.watch_events import Unreadable
-from kube.api.watch_wire import Wire
+from kube.api.watch.events import Unreadable
+from kube.api.watch.wire import Wire
 from kube.objects.app_wrapper import AppWrapper
 
 DEEP = 9_900

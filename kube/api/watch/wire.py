@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Union
 import msgspec
 
 from kube.api.errors import Garbled, Status
-from kube.api.watch_events import ObjectMeta, Unreadable, Watched
+from kube.api.watch.events import ObjectMeta, Unreadable, Watched
 
 R = TypeVar("R", bound=Watched)
 D = TypeVar("D")

@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 
 from kube.api.client import Backoff, Client, Resource
 from kube.api.errors import Timeout
-from kube.api.reflector import Pace, Reflector, Selection, wait_synced
-from kube.api.store import Picture, Store
-from kube.api.watch_events import (
+from kube.api.watch.events import (
     Blind,
     Changed,
     Deleted,
@@ -28,6 +26,8 @@ from kube.api.watch_events import (
     Unreadable,
     WatchEvent,
 )
+from kube.api.watch.reflector import Pace, Reflector, Selection, wait_synced
+from kube.api.watch.store import Picture, Store
 from runtime.slicing import ITERATIONS, settle_heap
 from tests.kube.fake_api import (
     INITIAL_END,

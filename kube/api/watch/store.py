@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from kube.api.watch_events import Changed, Deleted, Key, ObjectMeta, Unreadable, Watched, WatchEvent
+from kube.api.watch.events import Changed, Deleted, Key, ObjectMeta, Unreadable, Watched, WatchEvent
 
 T = TypeVar("T", bound=Watched)
 

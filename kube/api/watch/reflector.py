@@ -36,9 +36,9 @@ from kube.api.errors import (
     Unreachable,
     error_from_status,
 )
-from kube.api.store import Picture, Store
-from kube.api.watch_events import Blind, Key, Sighted, Sink, Synced, Unreadable, Watched, WatchEvent
-from kube.api.watch_wire import (
+from kube.api.watch.events import Blind, Key, Sighted, Sink, Synced, Unreadable, Watched, WatchEvent
+from kube.api.watch.store import Picture, Store
+from kube.api.watch.wire import (
     Added,
     Bookmark,
     Failed,
