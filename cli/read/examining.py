@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from cli.endings import NotAllowed, NotServed
 from cli.read.home import DEPLOYMENTS, find_home
 from cli.read.reader import Reader
-from cli.report.examined import (
+from cli.report.doctor.examined import (
     ConfigMap,
     Deployment,
     EndpointSlice,

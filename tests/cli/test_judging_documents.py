@@ -5,7 +5,7 @@ import re
 
 from rich.console import Console
 
-from cli.report.doctor import examine
+from cli.report.doctor.checks import examine
 from cli.show.doctor import table
 from tests.cli.fitting.reader import fit, reader_of
 from tests.cli.report.test_doctor import FAULTS, lease, seen

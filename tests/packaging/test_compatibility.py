@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cli.report.kubernetes import FILTER_GATES, READ, TESTED
+from cli.report.doctor.kubernetes import FILTER_GATES, READ, TESTED
 from testbed.recipes import DEFAULT_KUBERAY, DEFAULT_KUBERNETES, KUBERAY, KUBERNETES
 from tests.extender.test_recorded import VERSIONS as RECORDED
 from tests.kube.test_samples import VERSIONS as SAMPLED

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from cli.report.order import natural
-from cli.report.room import Room, room_of
+from cli.report.room.sums import Room, room_of
 from cli.report.snapshot import Snapshot, Unread
 from scheduling.diagnosis.holes import OTHER, SIZES, UNLABELLED, GpuPools, Pool, pools
 from scheduling.model.amounts import CPU, MEMORY, is_device

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from cli.report.examined import Examined, Looked, RayObject
-from cli.report.findings import Finding, ok, unread, warn
+from cli.report.doctor.examined import Examined, Looked, RayObject
+from cli.report.doctor.findings import Finding, ok, unread, warn
 from cli.report.order import natural
 from cli.report.snapshot import Unread
 from kube.codec.fields import InvalidObject

@@ -1,7 +1,7 @@
 """Room on nodes: bound pods, reservations that no bound pod has taken, and holes between them."""
 
-from cli.report.nodes import nodes_report
-from cli.report.room import room_of
+from cli.report.room.nodes import nodes_report
+from cli.report.room.sums import room_of
 from cli.report.snapshot import NODES, Snapshot, Unread
 from tests.cli.objects import GPU, gang, node, placement, pod
 

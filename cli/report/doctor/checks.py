@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from cryptography import x509
 
-from cli.report.examined import (
+from cli.report.doctor.examined import (
     Deployment,
     Examined,
     Lease,
@@ -17,9 +17,9 @@ from cli.report.examined import (
     Webhook,
     WebhookConfiguration,
 )
-from cli.report.findings import Finding, State, fail, ok, unknown, unread, warn
-from cli.report.kubernetes import check_kubernetes, check_scheduler
-from cli.report.quota_gaps import check_quota_gaps
+from cli.report.doctor.findings import Finding, State, fail, ok, unknown, unread, warn
+from cli.report.doctor.kubernetes import check_kubernetes, check_scheduler
+from cli.report.doctor.quota_gaps import check_quota_gaps
 from cli.report.snapshot import Unread
 from kube.objects.base import Slim
 from kube.objects.crds.definition import Definition, lacks, served_schema, some

@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from cli.endings import CannotRead, NotAllowed
 from cli.read.home import AccountBinding
-from cli.report.doctor import examine
-from cli.report.examined import (
+from cli.report.doctor.checks import examine
+from cli.report.doctor.examined import (
     ConfigMap,
     Deployment,
     EndpointSlice,
@@ -28,8 +28,8 @@ from cli.report.examined import (
     TlsSecret,
     WebhookConfiguration,
 )
-from cli.report.findings import State
-from cli.report.kubernetes import READ, TESTED
+from cli.report.doctor.findings import State
+from cli.report.doctor.kubernetes import READ, TESTED
 from cli.report.snapshot import Unread
 from kube.objects import names
 from kube.objects.core import Namespace

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from cli.report.examined import Examined
-from cli.report.findings import Finding, ok, unknown, unread, warn
+from cli.report.doctor.examined import Examined
+from cli.report.doctor.findings import Finding, ok, unknown, unread, warn
 from cli.report.snapshot import Unread
 
 TESTED: Final[Mapping[int, str]] = {37: "1.37.2", 36: "1.36.3", 35: "1.35.4"}

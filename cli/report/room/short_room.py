@@ -10,7 +10,7 @@ import numpy as np
 
 from cli.report.gangs import queue_of
 from cli.report.order import natural
-from cli.report.room import Room, Use, key_of, room_of
+from cli.report.room.sums import Room, Use, key_of, room_of
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import InvalidObject, quantity, read_amounts
 from kube.codec.observed_pod import observe
