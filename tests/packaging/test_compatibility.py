@@ -74,7 +74,7 @@ def test_the_chart_refuses_what_is_older_than_all_that_is_stated() -> None:
 
 def test_doctor_asks_for_the_oldest_kuberay_that_was_run() -> None:
     oldest = min(KUBERAY, key=minor)
-    told = (ROOT / "cli" / "report" / "doctor.py").read_text()
+    told = (ROOT / "cli" / "report" / "doctor" / "programs.py").read_text()
     assert f"install KubeRay 1.{minor(oldest)} or newer" in told
 
 
