@@ -1,4 +1,4 @@
-"""Reads Volcano's Queues, and says of PodGroups what their Ray objects have to say instead.
+"""Reads Volcano's Queues, and lists the labels that Ray objects need in place of PodGroups.
 
 What a queue deserves is its quota, its guarantee the part that it does not lend, its capability the
 most that it may hold, borrowed or not. Volcano counts what a queue deserves inside its parent's,

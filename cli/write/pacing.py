@@ -22,7 +22,7 @@ ROUND_SECONDS: Final = 1.0
 """Between two rounds: what was refused by a rule that is just gone is taken by the next."""
 
 PATIENCE: Final = 60.0
-"""Seconds without progress until what is left is told, and left."""
+"""Seconds without progress until the rest is reported, and left."""
 
 
 async def do_all(

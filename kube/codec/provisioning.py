@@ -33,7 +33,7 @@ _IMAGE = "registry.k8s.io/pause:3.10"
 """A container has to name an image; pods are never made of the template."""
 
 SAID_LIMIT = 300
-"""Characters that are kept of what Cluster Autoscaler says."""
+"""Characters of Cluster Autoscaler's message that are kept."""
 
 
 class Answer(StrEnum):

@@ -18,7 +18,7 @@ from kube.objects.ray import ABSENT
 
 
 class CustomPodResources(Part, frozen=True, omit_defaults=True):
-    """Pods that an item is said to have, all alike: how many, and what each asks for."""
+    """Pods that an item declares, all alike: how many, and what each asks for."""
 
     replicas: int = 1
     requests: OrNull[Quantities] = {}

@@ -129,7 +129,7 @@ class Container(Part, frozen=True):
 
 
 class VolumeSource(Slim, frozen=True):
-    """Where a volume comes from: a claim, or a disk that is told by fields of its kind."""
+    """The source of a volume: a claim, or a disk in the fields of its kind."""
 
     claim_name: str = ""
     pd_name: str = ""
