@@ -1,4 +1,4 @@
-"""Adapts Kubernetes and KubeRay: decodes and encodes their objects, and calls the API server.
+"""Adapts Kubernetes and KubeRay: their objects, and calls to the API server.
 
 Pure: `objects`, `ray`, `codec`. `api` calls the API server.
 """

@@ -97,7 +97,7 @@ class WrapReview:
     new: Seen | None = None
     old: Seen | None = None
     same_items: bool = False
-    """Of an edit, whether what is wrapped stays as it was, however it is spelled."""
+    """Whether an edit leaves the wrapped objects as they were, however they are spelled."""
 
 
 @dataclass(frozen=True, slots=True)

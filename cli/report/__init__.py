@@ -1,1 +1,1 @@
-"""Turns objects into reports. Pure, so that a report can be checked without a cluster."""
+"""Turns objects into reports. Pure."""

@@ -49,9 +49,9 @@ class Answer(StrEnum):
 class NodeRequest:
     """A ProvisioningRequest of a gang, as it was seen.
 
-    `gang_uid` is that of the Gang that owns it, `asked` tells what it asks for, and `attempt` (from
-    1) how often that was asked for in a row. `said` is what Cluster Autoscaler says of it, and
-    `answered_at` since when (seconds since 1970).
+    `gang_uid` is that of the Gang that owns it, `asked` identifies the pods that it requests room
+    for, and `attempt` (from 1) counts such requests in a row. `said` is the answer of Cluster
+    Autoscaler, `answered_at` its time (seconds since 1970).
     """
 
     namespace: str

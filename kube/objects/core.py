@@ -262,7 +262,7 @@ class PriorityClass(Slim, frozen=True):
 
 
 class DeviceClassSpec(Slim, frozen=True):
-    """Of a class of devices only under which name pods may ask for them as a plain resource."""
+    """The name under which pods may request devices of a class as a plain resource."""
 
     extended_resource_name: str | None = None
 
