@@ -32,7 +32,7 @@ _DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 _MERGE = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
 
 TRIES = 4
-"""Of a write that the API server could not take for now."""
+"""Tries of a write that the API server could not take for now."""
 
 PAUSE = 1.0
 """Seconds before such a write is tried again; twice as long each time."""

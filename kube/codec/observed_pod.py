@@ -1,8 +1,8 @@
 """Reduces a pod from a watch to the fields that decisions need.
 
-A cluster has tens of thousands of pods, and of most Muster needs only where they are and how much
-they take. Of pods of a Ray cluster it needs more, and the fields that patches are built from only
-while our gate is on.
+A cluster has tens of thousands of pods, and most are reduced to their node and the room that they
+take. Pods of a Ray cluster keep more fields, and those that patches are built from while our gate
+is on.
 """
 
 from dataclasses import dataclass
