@@ -19,7 +19,8 @@ from benchmarks.processes import wait_quiet
 from coordinator.messages.actions import ReleasePod
 from coordinator.messages.events import Event, PodPatchEnded
 from coordinator.shell.executor import Executor
-from kube.api.client import Client, decode
+from kube.api.bodies import decode
+from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.codec.pod_patches import release_patch
 from kube.objects import names
