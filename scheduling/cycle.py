@@ -55,6 +55,7 @@ from scheduling.placement.independent import cannot_fit, demand_of
 from scheduling.preemption.holds import Holds
 from scheduling.preemption.preempting import NoPreemption, Preempting
 from scheduling.preemption.search import Outlook
+from scheduling.queueing.line import requests_of
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
 from scheduling.queueing.refusal_refresh import (
@@ -65,7 +66,6 @@ from scheduling.queueing.refusal_refresh import (
     RefusalRefresh,
     UndecidedGangs,
 )
-from scheduling.queueing.waiting import requests_of
 from scheduling.state.daemon_usage import DaemonUsage
 from scheduling.state.holder_index import Holders
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -200,12 +200,13 @@ class _Cycle:
         failed, had_turn = (memory.failed_attempts, memory.had_turn) if memory else (None, ())
         self._preempting = Preempting(queues, nodes, self._holds, failed, had_turn)
         level = self._preempting.borrowing_level
-        self._order = QueueOrder(queues.waiting, held, queues.cluster, queues.overdue, level)
+        cluster, overdue = queues.cluster, queues.overdue
+        self._order = QueueOrder(queues.waiting, held, cluster, overdue, level, queues.fair)
         when_empty = memory.when_empty if memory and self._has_same_nodes else None
         self._empty = EmptyNodes(nodes, self._daemons, self._step_budget, when_empty)
-        cluster = Cluster(nodes, self._constraints, self._tree, self._step_budget)
+        picture = Cluster(nodes, self._constraints, self._tree, self._step_budget)
         promised = memory.promised_starts if memory else {}
-        self._blocking = Blocking(queues, self._order, cluster, self._empty, promised)
+        self._blocking = Blocking(queues, self._order, picture, self._empty, promised)
 
     @property
     def _constraints(self) -> ExistingPods | None:

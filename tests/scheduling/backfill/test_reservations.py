@@ -24,8 +24,8 @@ from scheduling.backfill.reservations import (
 from scheduling.model.amounts import Mask
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import Queue
+from scheduling.queueing.line import Place
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.waiting import Place
 from tests.builders import columns, gang, group, node, shape
 
 NOWHERE, NONE = np.zeros(2, dtype=np.bool_), np.zeros(1, dtype=np.bool_)
