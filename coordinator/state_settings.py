@@ -8,7 +8,7 @@ from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.clock import Patience
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state_machine import CoordinatorState
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.profiles.scheduler_profiles import Profiles
 from scheduling.diagnosis.holes import GpuPools
 
 

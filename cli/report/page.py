@@ -8,8 +8,8 @@ from typing import TypeVar
 import msgspec
 
 from cli.report.gangs import GangReport
-from cli.report.nodes import NodeReport, PoolReport
 from cli.report.queues import QueueReport
+from cli.report.room.nodes import NodeReport, PoolReport
 from cli.report.status import StatusReport
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import msgspec
 
 from cli.report.gangs import in_order, queue_of, waits
-from cli.report.nodes import told
 from cli.report.objects import Event
 from cli.report.order import natural
 from cli.report.quota_holders import QuotaHolders
 from cli.report.reasons import EXPLANATIONS
-from cli.report.room import key_of
-from cli.report.short_room import Shortage, judged
+from cli.report.room.nodes import told
+from cli.report.room.short_room import Shortage, judged
+from cli.report.room.sums import key_of
 from cli.report.snapshot import Snapshot
 from kube.objects.core import Pod
 from kube.objects.gang import Gang, GangCondition, GangPodSetStatus, GangShortage

@@ -31,7 +31,6 @@ from coordinator.state_settings import StateSettings
 from kube.api.client import Client, Resource
 from kube.api.leader_election import Term
 from kube.api.leading import election, lead_on_fresh_lists, wait_synced
-from kube.api.reflector import Reflector, Selection
 from kube.api.resources import (
     APP_WRAPPERS,
     DEVICE_CLASSES,
@@ -50,11 +49,12 @@ from kube.api.resources import (
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
-from kube.api.watch_events import feeding
+from kube.api.watch.events import feeding
+from kube.api.watch.reflector import Reflector, Selection
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.storage import WATCHES, ObservedFact
-from kube.codec.written_profiles import profiles_of
+from kube.codec.profiles.written_profiles import profiles_of
+from kube.codec.volumes.storage import WATCHES, ObservedFact
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass

@@ -32,7 +32,7 @@ from coordinator.state.reserved_room import ReservedRoom
 from coordinator.state.submitter_room import SubmitterRoom
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
-from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
 from scheduling.admission.refusal_memory import Memory
 from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey

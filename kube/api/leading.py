@@ -9,7 +9,7 @@ import structlog
 from kube.api.client import Client
 from kube.api.errors import Timeout
 from kube.api.leader_election import Election, Term, Timing
-from kube.api.reflector import Reflector
+from kube.api.watch.reflector import Reflector
 from runtime.leader_settings import LeaderSettings
 from runtime.slicing import settle_heap
 

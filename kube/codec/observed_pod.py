@@ -16,10 +16,10 @@ from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.pod import nominated_priority, pod_shape, room_on
 from kube.codec.pod_patches import for_patches, pinned_node
 from kube.codec.pod_requests import pod_used
-from kube.codec.pod_volumes import mounts, telling_volumes
+from kube.codec.profiles.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.release_note import release_note
-from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.selectors import anti_affinity_terms
+from kube.codec.volumes.pod_volumes import mounts, telling_volumes
 from kube.objects import names
 from kube.objects.base import ObjectMeta, OwnerReference, SelectorRequirement
 from kube.objects.core import (

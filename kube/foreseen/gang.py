@@ -9,8 +9,8 @@ from msgspec import structs
 
 from kube.codec.fields import InvalidObject
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.pod_volumes import EPHEMERAL
-from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
+from kube.codec.volumes.pod_volumes import EPHEMERAL
 from kube.foreseen.admission import Admission, NotAdmitted, admitted
 from kube.foreseen.kuberay import head_pod, worker_pod
 from kube.objects import names

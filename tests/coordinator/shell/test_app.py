@@ -15,7 +15,7 @@ from coordinator.shell.app import Coordinator
 from coordinator.shell.sinks import ray_cluster_event
 from kube.api.client import Client
 from kube.api.credentials import open_access
-from kube.api.watch_events import Changed
+from kube.api.watch.events import Changed
 from kube.objects import core as core_objects
 from kube.objects import names
 from kube.objects.base import ObjectMeta, OwnerReference
