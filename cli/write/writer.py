@@ -13,7 +13,8 @@ from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.read.reader import ApiReader, one_line
 from cli.read.target import Target
 from cli.removal.objects import AnyObject
-from kube.api.client import Client, Resource, encode
+from kube.api.bodies import encode
+from kube.api.client import Client, Resource
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     Conflict,

@@ -25,7 +25,8 @@ from typing import Any, Generic, TypeVar, assert_never, overload
 import msgspec
 import structlog
 
-from kube.api.client import Backoff, Client, Resource, pause, selectors
+from kube.api.backoff import Backoff, pause
+from kube.api.client import Client, Resource, selectors
 from kube.api.errors import (
     ApiError,
     Gone,

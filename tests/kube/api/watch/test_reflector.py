@@ -14,7 +14,8 @@ from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kube.api.client import Backoff, Client, Resource
+from kube.api.backoff import Backoff
+from kube.api.client import Client, Resource
 from kube.api.errors import Timeout
 from kube.api.watch.events import (
     Blind,
