@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
-from extender.snapshot import Ledger, WatchedPod
+from extender.snapshot import WatchedPod
 from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client
 from kube.api.resources import GANGS, NODES, PODS
