@@ -11,7 +11,8 @@ from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client
 from kube.api.resources import GANGS, NODES, PODS
 from kube.api.watch.events import Changed, Deleted, Watched, WatchEvent
-from kube.api.watch.reflector import Reflector, Selection
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from kube.codec.node import whole_node
 from kube.objects.core import BareNode, BarePod, Node, Pod
 from kube.objects.gang import Gang
