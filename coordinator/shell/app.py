@@ -50,7 +50,8 @@ from kube.api.resources import (
     RUNTIME_CLASSES,
 )
 from kube.api.watch.events import feeding
-from kube.api.watch.reflector import Reflector, Selection
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.profiles.written_profiles import profiles_of
