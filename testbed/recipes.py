@@ -19,7 +19,7 @@ from testbed.errors import TestbedError
 
 MODULES = Path(__file__).parent / "modules"
 BUILD_FLAGS = ("-trimpath", "-buildvcs=false", "-mod=readonly")
-DEFAULT_KUBERNETES = "1.36.3"
+DEFAULT_KUBERNETES = "1.37.2"
 KUBERNETES_VARIABLE = "MUSTER_TESTBED_KUBERNETES"
 DEFAULT_KUBERAY = "1.6.2"
 KUBERAY_VARIABLE = "MUSTER_TESTBED_KUBERAY"

@@ -13,7 +13,7 @@ from testbed.closing import Closing
 from testbed.errors import TestbedError
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import gang, group
+from tests.controlplane.rayclusters import Json, gang, group
 from tests.faults.calls import releases_after
 from tests.faults.crew import Crew, Member
 
@@ -50,8 +50,11 @@ class Traffic:
     def _create(self) -> None:
         name = f"g{len(self.minimum)}"
         self.minimum[name] = self._chance.randint(_LEAST, _MOST)
-        self._plot.create(gang(name, group(replicas=self.minimum[name] - 1)))
+        self._submit(gang(name, group(replicas=self.minimum[name] - 1)))
         self._alive[name] = time.monotonic()
+
+    def _submit(self, manifest: Json) -> None:
+        self._plot.create(manifest)
 
     def _delete_running(self) -> bool:
         gangs = self._plot.gangs()

@@ -132,7 +132,7 @@ def test_the_version_of_kuberay_is_the_one_that_is_built(kuberay: str) -> None:
 def test_one_version_is_built_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in (KUBERNETES_VARIABLE, KUBERAY_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
-    assert Options().kubernetes == DEFAULT_KUBERNETES == "1.36.3"
+    assert Options().kubernetes == DEFAULT_KUBERNETES == "1.37.2"
     assert Options().kuberay_version == DEFAULT_KUBERAY == "1.6.2"
     monkeypatch.setenv(KUBERNETES_VARIABLE, "1.35.4")
     monkeypatch.setenv(KUBERAY_VARIABLE, "1.4.2")
