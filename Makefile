@@ -101,6 +101,7 @@ test-unit: venv ## run the tests that need no control plane
 
 .PHONY: test-long
 test-long: venv build ## run the tests that take minutes, and the quick ones on new examples
+	$(BIN)/python -m testbed build --kubernetes 1.36.3
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m testbed build --kuberay 1.5.1
 	$(BIN)/python -m testbed build --kuberay 1.4.2
