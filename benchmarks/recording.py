@@ -56,9 +56,9 @@ class Call:
 class Tapped(CoordinatorState):
     """A state machine that keeps what it is called with."""
 
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         """Begin without a call."""
-        super().__post_init__()
+        super().__init__()
         self.calls: list[Call] = []
 
     def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:

@@ -1,4 +1,4 @@
-"""Gangs as lists show them: which wait, in their order, and what the others hold."""
+"""Reports gangs as lists show them: those that wait, in their order, and what the others hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page in the browser shows at one time: some rows of a report, and all counts."""
+"""Selects what the page in the browser shows at one time: some rows of a report, all counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues: quota, usage, what they borrow and may still take, and which gangs wait in them."""
+"""Reports queues: quota, usage, what they borrow and may still take, and their waiting gangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster at one glance: gangs by phase, those that wait first, queues, pools of devices."""
+"""Reports the cluster at one glance: gangs by phase, those that wait first, queues, pools."""
 
 from __future__ import annotations
 

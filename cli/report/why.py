@@ -1,4 +1,4 @@
-"""Why a gang waits: its place, each pod set in numbers, the holders of the room, and what helps."""
+"""Reports why a gang waits: its place, each pod set, the holders of the room, what helps."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def _is_note(said: GangCondition) -> bool:
 
 
 def _helps(gang: Gang, shortages: Mapping[str, Shortage]) -> Iterator[str]:
-    """Yield what would make room, as far as it can be told from one resource alone."""
+    """Yield what would make room, as far as one resource alone shows it."""
     for each in gang.status.pod_sets:
         if each.name in shortages:
             yield from _freed(each.name, shortages[each.name])

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from coordinator.gang.pod_sets import PodSetStanding, Standing
+from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from kube.ray.gang_terms import HEAD, TopologyTerms

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.foresight import Foresee
+from coordinator.gang.held_start.foresight import Foresee
+from coordinator.gang.held_start.quota_turns import QuotaTurns
 from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
-from coordinator.gang.quota_turns import QuotaTurns
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action

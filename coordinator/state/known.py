@@ -7,15 +7,16 @@ from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
-from coordinator.gang.foresight import Foresee, foresee
-from coordinator.gang.left_nominations import Left
+from coordinator.gang.held_start.foresight import Foresee, foresee
+from coordinator.gang.held_start.quota_turns import QuotaTurns
 from coordinator.gang.nominations import Guard, Pace
+from coordinator.gang.pods.left_nominations import Left
 from coordinator.gang.priority import AllowedClasses
-from coordinator.gang.quota_turns import QuotaTurns
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
+from coordinator.queues.fair_share import FairShareLedger
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
@@ -27,9 +28,9 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
-from coordinator.state.orphan_reservations import OrphanReservations
-from coordinator.state.reserved_room import ReservedRoom
-from coordinator.state.submitter_room import SubmitterRoom
+from coordinator.state.room.orphan_reservations import OrphanReservations
+from coordinator.state.room.reserved_room import ReservedRoom
+from coordinator.state.room.submitter_room import SubmitterRoom
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
 from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
@@ -145,6 +146,7 @@ class Known:
     queues: QueueRegistry = field(default_factory=QueueRegistry)
     followed: Outward = field(default_factory=Outward)
     quota: QuotaLedger = field(default_factory=QuotaLedger)
+    fair: FairShareLedger = field(default_factory=FairShareLedger)
     reports: QueueReports = field(default_factory=QueueReports)
     waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
     agenda: Agenda = field(default_factory=Agenda)
@@ -196,5 +198,5 @@ class Known:
                 yield each.attempts.not_before
         if self.term.forbidden_until > NEVER:
             yield self.term.forbidden_until
-        if self.reports.next_at is not None and not self.blind:
-            yield self.reports.next_at
+        if not self.blind:
+            yield from (at for at in (self.reports.next_at, self.fair.next_at) if at is not None)

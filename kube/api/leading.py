@@ -1,4 +1,4 @@
-"""Has one replica of a program lead, once its watches have seen all that others wrote."""
+"""Makes one replica of a program the leader, once its watches have seen all earlier writes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable

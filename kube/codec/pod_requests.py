@@ -88,7 +88,7 @@ def _larger_of_all(asked: ByResource, allocated: ByResource, actuated: ByResourc
 
 
 def _larger_of_given(_asked: ByResource, allocated: ByResource, actuated: ByResource) -> ByResource:
-    """The node cannot ever give what is asked for, so that does not count."""
+    """The node can never meet the request, so that does not count."""
     return _larger(allocated, actuated)
 
 

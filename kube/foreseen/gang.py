@@ -29,7 +29,7 @@ from kube.ray.ray_cluster import resumed
 from kube.ray.wrapped_by import unwrapped, wrapped_by, wrapper_of_gang
 
 MOST_PODS = 20_000
-"""Of a gang that is held: they are in memory one by one, as pods that exist are."""
+"""Pods of one held gang: each is in memory by itself, as pods that exist are."""
 
 _NUMBERED = (
     names.RAY_REPLICA_NAME,

@@ -27,7 +27,7 @@ from scheduling.state.holder_index import Holders
 
 
 class RefusalReasons:
-    """Why gangs are refused in one cycle; `holders` is None where nobody is to be named."""
+    """Why gangs are refused in one cycle; `holders` is None where none is to be named."""
 
     def __init__(self, volumes: Volumes, holds: Holds, holders: Holders | None) -> None:
         self._volumes, self._holds, self._holders = volumes, holds, holders

@@ -29,7 +29,8 @@ from coordinator.messages.events import (
     TimePassed,
 )
 from coordinator.shell import sinks
-from coordinator.shell.executor import Executor
+from coordinator.shell.writes.executor import Executor
+from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from kube.api.client import Client as RealClient
 from kube.api.watch.events import Changed, Deleted
@@ -150,12 +151,13 @@ class Replica:
 
     def restart(self) -> None:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
-        self.state = CoordinatorState(
+        known = Known(
             allowed=self._allowed,
             cache=ClusterCache(self._home, may_ask_for_nodes=self.asks_for_nodes),
             foresee=foresee_in(self.api),
             guard=self.guard,
         )
+        self.state = CoordinatorState(known)
         self.todo = []
         self.leading = self.synced = False
         self.watch: Watch = self.api.watch()

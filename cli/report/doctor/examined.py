@@ -1,4 +1,4 @@
-"""What `muster doctor` looks at, as it was read; `Unread` stands for what could not be."""
+"""Holds the objects that `muster doctor` judges; `Unread` stands for those not read."""
 
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -121,7 +121,7 @@ class _LeaseSpec(Slim, frozen=True):
 
 
 class Lease(Slim, frozen=True):
-    """Who leads, and since when it said so."""
+    """The holder of the Lease, and when it last renewed it."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _LeaseSpec = _LeaseSpec()

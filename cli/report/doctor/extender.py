@@ -1,4 +1,4 @@
-"""The check of `muster doctor` for the extender, and what kube-scheduler is told of it."""
+"""The check of `muster doctor` for the extender, and for kube-scheduler's configuration of it."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -12,7 +12,7 @@ EXTENDER: Final = "muster-extender"
 
 
 def check_extender(seen: Examined) -> Iterator[Finding]:
-    """Say whether the extender runs, and whether kube-scheduler is told of it."""
+    """Say whether the extender runs, and whether kube-scheduler's configuration names it."""
     if isinstance(seen.deployments, Unread):
         yield unread("extender", seen.deployments)
         return

@@ -1,1 +1,1 @@
-"""Watches: what is kept equal to the objects of the API server, and who is told of changes."""
+"""Watches objects of the API server: mirrors them, and reports their changes."""

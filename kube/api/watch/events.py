@@ -41,7 +41,7 @@ class Changed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Deleted(Generic[T]):
-    """The object, as it was last told, is gone (or no longer selected)."""
+    """The object, in its last reported state, is gone (or no longer selected)."""
 
     obj: T
 
@@ -62,17 +62,17 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """A list is complete: what was told until here is a state that the server had."""
+    """A list is complete: all events until here add up to a state that the server had."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """No watch is open: from here on changes stay unseen, until Sighted is told."""
+    """No watch is open: changes stay unseen from here on, until Sighted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighted:
-    """What stayed unseen has been told."""
+    """All changes that stayed unseen have been reported."""
 
 
 WatchEvent: TypeAlias = Changed[T] | Deleted[T] | Unreadable | Synced | Blind | Sighted

@@ -22,7 +22,7 @@ class Picture(Generic[T]):
 
     @property
     def gone(self) -> list[T]:
-        """What was there before and is not told of."""
+        """Objects that were there before and that the list does not name."""
         told = self.changed.keys() | self.unreadable.keys()
         return [old for key, old in self._untold.items() if key not in told]
 
@@ -60,7 +60,7 @@ class Picture(Generic[T]):
 
 
 class Store(Generic[T]):
-    """The objects as they were told; each method returns the events that tell the change."""
+    """The reported objects; each method returns the events of the change."""
 
     def __init__(self) -> None:
         self.objects: dict[Key, T] = {}

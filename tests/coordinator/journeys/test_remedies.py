@@ -14,7 +14,7 @@ import pytest
 import coordinator
 import scheduling
 from coordinator.gang.demand import NotReady, demand
-from coordinator.gang.pod_sets import survey
+from coordinator.gang.pods.pod_sets import survey
 from kube.codec import pod as pod_codec
 from kube.codec.observed_pod import observe
 from kube.codec.pod import pod_shape

@@ -14,7 +14,8 @@ from aiohttp import web
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kube.api.client import Backoff, Client, Resource
+from kube.api.backoff import Backoff
+from kube.api.client import Client, Resource
 from kube.api.errors import Timeout
 from kube.api.watch.events import (
     Blind,
@@ -26,7 +27,8 @@ from kube.api.watch.events import (
     Unreadable,
     WatchEvent,
 )
-from kube.api.watch.reflector import Pace, Reflector, Selection, wait_synced
+from kube.api.watch.pace import Pace, Selection
+from kube.api.watch.reflector import Reflector, wait_synced
 from kube.api.watch.store import Picture, Store
 from runtime.slicing import ITERATIONS, settle_heap
 from tests.kube.fake_api import (
