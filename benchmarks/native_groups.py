@@ -8,10 +8,11 @@ does it, with and without a PodGroup; nothing of Muster runs, so only kube-sched
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -43,14 +44,17 @@ OPTIONS = Options(
     ),
     feature_gates="GenericWorkload=true",
 )
+NODES = 100
 CPUS_OF_NODE = 8
+_AT_ONCE = json.dumps({"gracePeriodSeconds": 0}).encode()
 
 
 class Bench:
-    """A control plane, and what is seen of its pods."""
+    """A control plane, and what is seen of its pods; `groups` says whether gangs have PodGroups."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.groups = True
         self.nodes: dict[str, str] = {}
         self.said: dict[str, str] = {}
 
@@ -67,54 +71,66 @@ class Bench:
                 self.said[name] = f"{each.get('reason')}: {each.get('message', '')}"
 
     def post(self, path: str, made: Json) -> Json:
+        """Create an object; return it as it is stored."""
         return self.session.call("POST", path, json.dumps(made).encode())
 
     def add_node(self, name: str) -> None:
+        """Add a node that is Ready and stays so: nobody asks for its lease."""
         amounts = {"cpu": str(CPUS_OF_NODE), "memory": "64Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True"}
         status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
         meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
         self.post("/api/v1/nodes", {"metadata": meta, "status": status})
 
-    def add_group(self, name: str, least: int, **more: object) -> Json:
-        policy = {"gang": {"minCount": least}}
-        return self.post(
-            GROUPS, {"metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **more}}
-        )
+    def add_group(self, name: str, least: int) -> None:
+        """Add a PodGroup that is bound whole or not at all."""
+        if self.groups:
+            spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+            self.post(GROUPS, {"metadata": {"name": name}, "spec": spec})
 
-    def add_pod(self, name: str, group: str = "", gate: bool = True, **more: object) -> Json:
-        requests = {"requests": {"cpu": "1"}}
-        spec: Json = {"containers": [{"name": "c", "image": "none", "resources": requests}], **more}
-        if gate:
-            spec["schedulingGates"] = [{"name": "muster.dev/gang"}]
-        if group:
-            spec["schedulingGroup"] = {"podGroupName": group}
-        return self.post(PODS, {"metadata": {"name": name}, "spec": spec})
+    def add_pod(self, name: str, group: str = "") -> Json:
+        """Add a gated pod, as a member of a group if it names one."""
+        gates: Json = {"schedulingGates": [{"name": "muster.dev/gang"}]}
+        if group and self.groups:
+            gates["schedulingGroup"] = {"podGroupName": group}
+        return self._add(name, gates)
+
+    def add_stranger(self, name: str, node: str) -> None:
+        """Add a pod that kube-scheduler may bind to this node at once."""
+        self._add(name, {"nodeSelector": {"kubernetes.io/hostname": node}})
+
+    def _add(self, name: str, spec: Json) -> Json:
+        container = {"name": "c", "image": "none", "resources": {"requests": {"cpu": "1"}}}
+        whole = {"containers": [container], **spec}
+        return self.post(PODS, {"metadata": {"name": name}, "spec": whole})
 
     def release(self, pod: Json, node: str) -> None:
+        """Release a pod to a node, with the coordinator's own patch."""
         patch = json.dumps(release_patch(msgspec.convert(pod, Pod), node)).encode()
         path = f"{PODS}/{pod['metadata']['name']}"
         self.session.call("PATCH", path, patch, "application/json-patch+json")
 
     def delete(self, name: str) -> None:
-        body = json.dumps({"gracePeriodSeconds": 0}).encode()
-        self.session.call("DELETE", f"{PODS}/{name}", body)
+        """Delete a pod, and wait until it is gone."""
+        self.session.call("DELETE", f"{PODS}/{name}", _AT_ONCE)
         self.wait(lambda: name not in self.nodes, 30)
 
-    def wait(self, enough: Any, seconds: float) -> bool:
+    def wait(self, enough: Callable[[], bool], seconds: float) -> bool:
         """Wait until something holds; say whether it did in time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if enough():
                 return True
             time.sleep(0.01)
-        return bool(enough())
+        return enough()
 
     def bound(self, names: Sequence[str]) -> int:
+        """Count the pods that are on a node."""
         return sum(bool(self.nodes.get(name)) for name in names)
 
     def clear(self) -> None:
-        self.session.call("DELETE", PODS, json.dumps({"gracePeriodSeconds": 0}).encode())
+        """Delete all pods and groups."""
+        self.session.call("DELETE", PODS, _AT_ONCE)
         self.wait(lambda: not self.nodes, 60)
         self.session.call("DELETE", GROUPS)
 
@@ -177,26 +193,27 @@ def facts(bench: Bench) -> Iterator[str]:
 # ---- torn gangs
 
 
-def torn(bench: Bench, gangs: int, pods: int, group: bool) -> Counter[str]:
-    """Release gangs pinned to full nodes of which strangers took a place after the verdict."""
+def torn(bench: Bench, gangs: int, pods: int) -> Counter[str]:
+    """Release gangs to two nodes, on one of which strangers took a place after the verdict."""
     found: Counter[str] = Counter()
     for at in range(gangs):
-        label = f"t{at}"
-        names = [f"{label}-{number}" for number in range(pods)]
-        if group:
-            bench.add_group(label, pods)
-        made = [bench.add_pod(name, label if group else "") for name in names]
+        names = [f"t{at}-{number}" for number in range(pods)]
+        bench.add_group(f"t{at}", pods)
+        made = [bench.add_pod(name, f"t{at}") for name in names]
         on = [f"n{number * 2 // pods}" for number in range(pods)]
         room = CPUS_OF_NODE - on.count("n1")
-        strangers = [f"{label}-s{number}" for number in range(room + 1 + at % 2)]
+        strangers = [f"t{at}-s{number}" for number in range(room + 1 + at % 2)]
         for name in strangers:
-            bench.add_pod(name, gate=False, nodeSelector={"kubernetes.io/hostname": "n1"})
-        bench.wait(lambda s=strangers: bench.bound(s) == len(s), 30)
+            bench.add_stranger(name, "n1")
+        bench.wait(lambda s=strangers: bench.bound(s) == len(s), 30)  # type: ignore[misc]
         for pod, node in zip(made, on, strict=True):
             bench.release(pod, node)
-        bench.wait(lambda n=names: bench.bound(n) == pods, 3)
+        bench.wait(lambda n=names: bench.bound(n) == pods, 3)  # type: ignore[misc]
         count = bench.bound(names)
         found["whole" if count == pods else "torn" if count else "none bound"] += 1
+        for place in sorted({*on}):
+            name = names[on.index(place)]
+            found[f"on {place}: {'bound' if bench.nodes.get(name) else bench.said.get(name)}"] += 1
         bench.clear()
     return found
 
@@ -204,33 +221,39 @@ def torn(bench: Bench, gangs: int, pods: int, group: bool) -> Counter[str]:
 # ---- burst
 
 
-def burst(bench: Bench, cluster: Cluster, gangs: int, pods: int, group: bool) -> tuple[float, ...]:
-    """Release all gangs; return seconds until all are bound, and of kube-scheduler's processor."""
-    names, made = [], []
+def burst(bench: Bench, cluster: Cluster, gangs: int, pods: int) -> str:
+    """Release all gangs at once; say how long kube-scheduler took for them."""
+    names: list[str] = []
+    made: list[tuple[Json, str]] = []
     for at in range(gangs):
-        if group:
-            bench.add_group(f"b{at}", pods)
+        bench.add_group(f"b{at}", pods)
         for number in range(pods):
-            name = f"b{at}-{number}"
-            names.append(name)
-            made.append((bench.add_pod(name, f"b{at}" if group else ""), f"n{len(made) % 100}"))
+            names.append(f"b{at}-{number}")
+            made.append((bench.add_pod(names[-1], f"b{at}"), f"n{len(made) % NODES}"))
     bench.wait(lambda: len(bench.nodes) == len(names), 60)
     pid = cluster.process("kube-scheduler").pid
     used, began = _cpu(pid), time.monotonic()
     for pod, node in made:
         bench.release(pod, node)
-    assert bench.wait(lambda: bench.bound(names) == len(names), 240), bench.bound(names)
-    took = time.monotonic() - began, _cpu(pid) - used
+    sent = time.monotonic()
+    if not bench.wait(lambda: bench.bound(names) == len(names), 240):
+        return f"{bench.bound(names)} of {len(names)} bound in 240 s"
+    ended, cpu = time.monotonic(), _cpu(pid) - used
     bench.clear()
-    return took
+    return (
+        f"{len(names)} pods: {ended - began:.2f} s, of them {ended - sent:.2f} s after the last "
+        f"release, {1000 * cpu / len(names):.2f} ms of kube-scheduler's processor a pod"
+    )
 
 
 def _cpu(pid: int) -> float:
+    """Return the seconds of processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
+    """Run all of it on a control plane of its own, and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gangs", type=int, default=40)
     parser.add_argument("--pods", type=int, default=8)
@@ -242,16 +265,16 @@ def main() -> None:
         bench = Bench(stack.enter_context(cluster.api.session()))
         follower = stack.enter_context(Follower(cluster.api, "/api/v1/pods", bench.take_in))
         follower.wait_synced()
-        for at in range(100):
+        for at in range(NODES):
             bench.add_node(f"n{at}")
         for fact in facts(bench):
             print(fact, flush=True)
-        for group in (False, True):
-            told = torn(bench, 10, chosen.pods, group)
-            print(f"strangers took room; group: {group}; {dict(told)}", flush=True)
+        for bench.groups in (False, True):
+            print(f"groups: {bench.groups}: {dict(torn(bench, 10, chosen.pods))}", flush=True)
         for at in range(2 * chosen.rounds):
-            seconds, cpu = burst(bench, cluster, chosen.gangs, chosen.pods, bool(at % 2))
-            print(f"burst; group: {bool(at % 2)}; {seconds:.2f} s, {cpu:.2f} s CPU", flush=True)
+            bench.groups = bool(at % 2)
+            told = burst(bench, cluster, chosen.gangs, chosen.pods)
+            print(f"groups: {bench.groups}: {told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from scheduling.model.constraints import NodeTerm
 from scheduling.model.gang import Group
 from scheduling.model.pod import Mount
 from scheduling.model.verdict import Admitted, Verdict
-from scheduling.model.volume import Claim, Limits, StorageClass, Volume
+from scheduling.model.volume import Claim, Fact, Limits, StorageClass, Volume
 from tests.builders import columns, gang, group, require
 from tests.scheduling.filters.volumes.claims import (
     DISK,
@@ -121,6 +121,37 @@ def test_free_volumes_that_are_reached_from_other_nodes_once_bound_are_not_suppo
     told = why(decide(table(waiting(), STATIC, taken_over), HEAD))
     assert told.startswith("Unsupported")
     assert "of a kind that a CSI driver took over" in told
+
+
+SMALL, LARGE = waiting("small", size=1), waiting("large", size=5)
+BOUND = (bound("bound"), Volume("pv"))
+HERE = (free("v", "a1", size=5), free("w", "a1", size=10))
+ELSEWHERE = free("x", "a2", size=1)
+
+
+@pytest.mark.parametrize(
+    ("claims", "facts", "taken"),
+    [
+        (("small",), (SMALL, ELSEWHERE, *HERE), True),
+        (("small",), (SMALL, ELSEWHERE), False),
+        (("small", "large"), (SMALL, LARGE, *HERE), True),
+        (("large", "small"), (SMALL, LARGE, *HERE), True),
+        (("small", "large"), (SMALL, LARGE, HERE[0]), False),
+        (("small", "bound"), (SMALL, *BOUND, HERE[0]), True),
+        (("small", "bound"), (SMALL, *BOUND, ELSEWHERE), False),
+        (("small", "named"), (SMALL, waiting("named", volume="w"), *HERE), False),
+        (("small",), (replace(SMALL, uid="u"), free("k", "a1", open=False, claim=SMALL.key)), True),
+        (("small",), (SMALL, free("k", "a2", open=False, claim=SMALL.key)), False),
+        (("small",), (replace(SMALL, selected="a1"), *HERE), False),
+        (("none",), (SMALL, *HERE), False),
+    ],
+)
+def test_a_pod_gets_its_volumes_on_a_node_where_kube_scheduler_finds_them(
+    claims: tuple[str, ...], facts: tuple[Fact, ...], taken: bool
+) -> None:
+    """The situations of its own table of FindPodVolumes without a provisioner, on one node."""
+    verdict = decide(table(STATIC, *facts), group("head", 1, mounting(*claims)), nodes=HOSTS[:1])
+    assert isinstance(verdict, Admitted) is taken
 
 
 # ---- as many volumes as claims
