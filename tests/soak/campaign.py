@@ -202,8 +202,8 @@ class Soak:
         api = self._stage.cluster.api
         with api.session() as session:
             for team in TEAMS:
-                for kind in ("rayservices", "rayjobs", "rayclusters"):
-                    session.call("DELETE", f"/apis/ray.io/v1/namespaces/{team}/{kind}")
+                for path in _DELETED:
+                    session.call("DELETE", path.format(team))
 
         def left() -> bool:
             with self._record.lock:
@@ -237,6 +237,15 @@ class Soak:
             self.say(each[:2000])
         self.say(f"seed {self.seed}: every invariant held, slowness {self._clock.worst:.1f}")
 
+
+_DELETED = (
+    "/apis/ray.io/v1/namespaces/{}/rayservices",
+    "/apis/ray.io/v1/namespaces/{}/rayjobs",
+    "/apis/ray.io/v1/namespaces/{}/rayclusters",
+    "/apis/workload.codeflare.dev/v1beta2/namespaces/{}/appwrappers",
+    "/api/v1/namespaces/{}/pods?gracePeriodSeconds=0",
+)
+"""All that is created, and the pods that were left behind."""
 
 _MOST_WRITES = 3
 _MOST_OF_ONE = 6

@@ -1,0 +1,258 @@
+"""Native gangs beside Muster's releases: what kube-scheduler's PodGroups add (decision 0068).
+
+    python -m benchmarks.native_groups [--gangs 40] [--pods 8] [--rounds 3]
+
+Needs Kubernetes 1.37 with the gate GenericWorkload. Pods are gated and released as the coordinator
+does it, with and without a PodGroup; nothing of Muster runs, so only kube-scheduler differs.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kube.codec.pod_patches import release_patch
+from kube.objects.core import Pod
+from testbed.api import Session
+from testbed.cluster import Cluster
+from testbed.following import DELETED, Follower
+from testbed.options import Options
+
+Json = dict[str, Any]
+VERSION = "1.37.2"
+PODS = "/api/v1/namespaces/default/pods"
+GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
+_LEFT_OUT = ("taint-eviction", "node-lifecycle", "pod-garbage-collector")
+OPTIONS = Options(
+    kubernetes=VERSION,
+    kuberay=False,
+    kwok=False,
+    apiserver_args=(
+        "--runtime-config=scheduling.k8s.io/v1beta1=true",
+        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+    ),
+    controller_manager_args=(
+        f"--controllers={','.join(f'-{name}-controller' for name in _LEFT_OUT)}",
+    ),
+    feature_gates="GenericWorkload=true",
+)
+CPUS_OF_NODE = 8
+
+
+class Bench:
+    """A control plane, and what is seen of its pods."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.nodes: dict[str, str] = {}
+        self.said: dict[str, str] = {}
+
+    def take_in(self, change: str, pod: Json) -> None:
+        """Note where a pod is, and why it waits."""
+        name = pod["metadata"]["name"]
+        if change == DELETED:
+            self.nodes.pop(name, None)
+            self.said.pop(name, None)
+            return
+        self.nodes[name] = pod["spec"].get("nodeName", "")
+        for each in pod.get("status", {}).get("conditions", []):
+            if each["type"] == "PodScheduled":
+                self.said[name] = f"{each.get('reason')}: {each.get('message', '')}"
+
+    def post(self, path: str, made: Json) -> Json:
+        return self.session.call("POST", path, json.dumps(made).encode())
+
+    def add_node(self, name: str) -> None:
+        amounts = {"cpu": str(CPUS_OF_NODE), "memory": "64Gi", "pods": "110"}
+        ready = {"type": "Ready", "status": "True"}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+        meta = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+        self.post("/api/v1/nodes", {"metadata": meta, "status": status})
+
+    def add_group(self, name: str, least: int, **more: object) -> Json:
+        policy = {"gang": {"minCount": least}}
+        return self.post(
+            GROUPS, {"metadata": {"name": name}, "spec": {"schedulingPolicy": policy, **more}}
+        )
+
+    def add_pod(self, name: str, group: str = "", gate: bool = True, **more: object) -> Json:
+        requests = {"requests": {"cpu": "1"}}
+        spec: Json = {"containers": [{"name": "c", "image": "none", "resources": requests}], **more}
+        if gate:
+            spec["schedulingGates"] = [{"name": "muster.dev/gang"}]
+        if group:
+            spec["schedulingGroup"] = {"podGroupName": group}
+        return self.post(PODS, {"metadata": {"name": name}, "spec": spec})
+
+    def release(self, pod: Json, node: str) -> None:
+        patch = json.dumps(release_patch(msgspec.convert(pod, Pod), node)).encode()
+        path = f"{PODS}/{pod['metadata']['name']}"
+        self.session.call("PATCH", path, patch, "application/json-patch+json")
+
+    def delete(self, name: str) -> None:
+        body = json.dumps({"gracePeriodSeconds": 0}).encode()
+        self.session.call("DELETE", f"{PODS}/{name}", body)
+        self.wait(lambda: name not in self.nodes, 30)
+
+    def wait(self, enough: Any, seconds: float) -> bool:
+        """Wait until something holds; say whether it did in time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if enough():
+                return True
+            time.sleep(0.01)
+        return bool(enough())
+
+    def bound(self, names: Sequence[str]) -> int:
+        return sum(bool(self.nodes.get(name)) for name in names)
+
+    def clear(self) -> None:
+        self.session.call("DELETE", PODS, json.dumps({"gracePeriodSeconds": 0}).encode())
+        self.wait(lambda: not self.nodes, 60)
+        self.session.call("DELETE", GROUPS)
+
+
+# ---- what happens
+
+
+def facts(bench: Bench) -> Iterator[str]:
+    """Yield what becomes of gated pods, replacements and mismatches in a group."""
+    names = [f"f{at}" for at in range(4)]
+    bench.add_group("f", 4)
+    pods = [bench.add_pod(name, "f") for name in names]
+    yield f"the field is kept: {pods[0]['spec'].get('schedulingGroup')}"
+    for pod in pods[:3]:
+        bench.release(pod, "n0")
+    bench.wait(lambda: bench.bound(names) > 0, 5)
+    yield f"3 of 4 released: {bench.bound(names)} bound; {bench.said.get('f0')}"
+    began = time.monotonic()
+    bench.release(pods[3], "n0")
+    bench.wait(lambda: bench.bound(names) == 4, 30)
+    yield f"the last released: {bench.bound(names)} bound after {time.monotonic() - began:.2f} s"
+
+    bench.delete("f0")
+    again = bench.add_pod("f4", "f")
+    bench.release(again, "n1")
+    bench.wait(lambda: bench.bound(["f4"]) == 1, 20)
+    yield f"a replacement in the group, 3 bound: {bench.bound(['f4'])} bound; {bench.said['f4']}"
+    bench.delete("f1")
+    bench.release(bench.add_pod("f5"), "n1")
+    bench.wait(lambda: bench.bound(["f5"]) == 1, 20)
+    yield f"a replacement without it: {bench.bound(['f5'])} bound"
+    bench.release(bench.add_pod("f6", "f"), "n1")
+    bench.wait(lambda: bench.bound(["f6"]) == 1, 20)
+    yield f"one with it, then, 3 bound in the group: {bench.bound(['f6'])} bound"
+    bench.delete("f2")
+    bench.delete("f3")
+    bench.release(bench.add_pod("f7", "f"), "n1")
+    bench.wait(lambda: bench.bound(["f7"]) == 1, 8)
+    yield (
+        f"one of two lost comes, 2 bound in the group: {bench.bound(['f7'])} bound; "
+        f"{bench.said.get('f7')}"
+    )
+    second = bench.add_pod("f8", "f")
+    bench.wait(lambda: bench.bound(["f7"]) == 1, 8)
+    yield f"the other comes gated: {bench.bound(['f7'])} bound; {bench.said.get('f7')}"
+    bench.release(second, "n1")
+    bench.wait(lambda: bench.bound(["f7", "f8"]) == 2, 20)
+    yield f"and is released: {bench.bound(['f7', 'f8'])} of 2 bound"
+    bench.clear()
+
+    bench.release(bench.add_pod("g0", "late"), "n0")
+    bench.wait(lambda: bench.bound(["g0"]) == 1, 5)
+    yield f"released before its group exists: {bench.bound(['g0'])} bound; {bench.said.get('g0')}"
+    bench.add_group("late", 1)
+    bench.wait(lambda: bench.bound(["g0"]) == 1, 20)
+    yield f"once it exists: {bench.bound(['g0'])} bound"
+    bench.clear()
+
+
+# ---- torn gangs
+
+
+def torn(bench: Bench, gangs: int, pods: int, group: bool) -> Counter[str]:
+    """Release gangs pinned to full nodes of which strangers took a place after the verdict."""
+    found: Counter[str] = Counter()
+    for at in range(gangs):
+        label = f"t{at}"
+        names = [f"{label}-{number}" for number in range(pods)]
+        if group:
+            bench.add_group(label, pods)
+        made = [bench.add_pod(name, label if group else "") for name in names]
+        on = [f"n{number * 2 // pods}" for number in range(pods)]
+        room = CPUS_OF_NODE - on.count("n1")
+        strangers = [f"{label}-s{number}" for number in range(room + 1 + at % 2)]
+        for name in strangers:
+            bench.add_pod(name, gate=False, nodeSelector={"kubernetes.io/hostname": "n1"})
+        bench.wait(lambda s=strangers: bench.bound(s) == len(s), 30)
+        for pod, node in zip(made, on, strict=True):
+            bench.release(pod, node)
+        bench.wait(lambda n=names: bench.bound(n) == pods, 3)
+        count = bench.bound(names)
+        found["whole" if count == pods else "torn" if count else "none bound"] += 1
+        bench.clear()
+    return found
+
+
+# ---- burst
+
+
+def burst(bench: Bench, cluster: Cluster, gangs: int, pods: int, group: bool) -> tuple[float, ...]:
+    """Release all gangs; return seconds until all are bound, and of kube-scheduler's processor."""
+    names, made = [], []
+    for at in range(gangs):
+        if group:
+            bench.add_group(f"b{at}", pods)
+        for number in range(pods):
+            name = f"b{at}-{number}"
+            names.append(name)
+            made.append((bench.add_pod(name, f"b{at}" if group else ""), f"n{len(made) % 100}"))
+    bench.wait(lambda: len(bench.nodes) == len(names), 60)
+    pid = cluster.process("kube-scheduler").pid
+    used, began = _cpu(pid), time.monotonic()
+    for pod, node in made:
+        bench.release(pod, node)
+    assert bench.wait(lambda: bench.bound(names) == len(names), 240), bench.bound(names)
+    took = time.monotonic() - began, _cpu(pid) - used
+    bench.clear()
+    return took
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gangs", type=int, default=40)
+    parser.add_argument("--pods", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = stack.enter_context(Cluster.start(folder / "cluster", OPTIONS))
+        bench = Bench(stack.enter_context(cluster.api.session()))
+        follower = stack.enter_context(Follower(cluster.api, "/api/v1/pods", bench.take_in))
+        follower.wait_synced()
+        for at in range(100):
+            bench.add_node(f"n{at}")
+        for fact in facts(bench):
+            print(fact, flush=True)
+        for group in (False, True):
+            told = torn(bench, 10, chosen.pods, group)
+            print(f"strangers took room; group: {group}; {dict(told)}", flush=True)
+        for at in range(2 * chosen.rounds):
+            seconds, cpu = burst(bench, cluster, chosen.gangs, chosen.pods, bool(at % 2))
+            print(f"burst; group: {bool(at % 2)}; {seconds:.2f} s, {cpu:.2f} s CPU", flush=True)
+
+
+if __name__ == "__main__":
+    main()
