@@ -93,7 +93,7 @@ class FairShareLedger:
         moved, quota.moved = quota.moved, set()
         for queue, namespace in moved:
             if queue in self._kept:
-                held = quota.namespaces[queue].get(namespace, {})
+                held: Mapping[str, int] = quota.namespaces[queue].get(namespace, {})
                 self._kept[queue].usage.hold(namespace, held, moment.now)
                 self._kept[queue].is_news = True
                 self._next_at = min(self._next_at, self._kept[queue].due_at)
