@@ -47,7 +47,7 @@ def edit_status(world: World, said: Json | None) -> None:
     """Write this of the usage by hand, over what is said of it; None for nothing at all."""
     queue = found(world, "q")
     status = {**queue["status"], "fairShare": said}
-    world.api.change(queue, lambda obj: obj.update(status=status))
+    world.api.change(queue, lambda obj: obj.update(status=status), "status")
 
 
 def conditions(world: World, name: str = "q") -> dict[str, tuple[str, str]]:
