@@ -21,7 +21,7 @@ from kube.api.errors import Conflict, KubeError
 Json = dict[str, Any]
 
 TRIES: Final = 5
-"""Of a change whose object is told its status at the same time."""
+"""Tries of a change whose object gets its status at the same time."""
 
 _NO_RIGHT: Final = re.compile(
     r'User "(?P<user>.*?)" cannot (?P<verb>\w+) resource "[^"]*"( in API group "[^"]*")?'

@@ -13,7 +13,8 @@ from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.read.reader import ApiReader, one_line
 from cli.read.target import Target
 from cli.removal.objects import AnyObject
-from kube.api.client import Client, Resource, encode
+from kube.api.bodies import encode
+from kube.api.client import Client, Resource
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     Conflict,
@@ -32,7 +33,7 @@ _DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 _MERGE = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
 
 TRIES = 4
-"""Of a write that the API server could not take for now."""
+"""Tries of a write that the API server could not take for now."""
 
 PAUSE = 1.0
 """Seconds before such a write is tried again; twice as long each time."""
