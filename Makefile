@@ -145,7 +145,7 @@ crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
 
 .PHONY: map
-map: venv ## print what each module does; write the table of packages in docs/architecture.md
+map: venv ## print what each module does; write the list of packages in docs/architecture.md
 	$(BIN)/python -m tests.packaging.map
 
 .PHONY: recordings

@@ -9,7 +9,7 @@ from pydantic_settings import SettingsConfigDict
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import EVERY_NAMESPACE
 from coordinator.queues.waiting_limit import MOST
-from kube.codec.written_profiles import SchedulerProfile, named_twice
+from kube.codec.profiles.written_profiles import SchedulerProfile, named_twice
 from kube.objects import names
 from kube.objects.namespace import NamespaceName, is_namespace
 from runtime.leader_settings import LeaderSettings

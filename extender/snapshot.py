@@ -29,10 +29,10 @@ from reservation.slots import reserved_room
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import PODS, Amounts, Mask, Requests
 from scheduling.model.gang import GangKey
-from scheduling.model.host_ports import is_port
 from scheduling.model.node import Node
 from scheduling.model.placement import Assignment, Placement
 from scheduling.model.pod import HIGHEST_PRIORITY
+from scheduling.model.shape.host_ports import is_port
 from scheduling.model.verdict import Reason
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable

@@ -17,7 +17,8 @@ from cli.endings import LOG_IN_AGAIN, NOT_REACHED, CannotRead, NotAllowed, NotSe
 from cli.read.dry_created import Answer, DryCreated, refused_with
 from cli.read.target import Target
 from kube.api.access import Access, is_caller_allowed
-from kube.api.client import Client, Resource, decode, encode, selectors
+from kube.api.bodies import decode, encode
+from kube.api.client import Client, Resource, selectors
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     Forbidden,

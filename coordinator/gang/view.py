@@ -12,18 +12,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator.gang.adoption import Rounds
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.below_minimum import Breaks
 from coordinator.gang.demand import Demand, NotReady, Settled
-from coordinator.gang.eviction import Eviction
-from coordinator.gang.expected_changes import Course
+from coordinator.gang.eviction.endings import Eviction
 from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.held_start.start import HeldStart
-from coordinator.gang.kept_slots import Kept, Start
 from coordinator.gang.late_starts import LateStarts
 from coordinator.gang.node_requests import NodeCalls
-from coordinator.gang.pod_sets import Standing
+from coordinator.gang.pods.adoption import Rounds
+from coordinator.gang.pods.expected_changes import Course
+from coordinator.gang.pods.kept_slots import Kept, Start
+from coordinator.gang.pods.pod_sets import Standing
 from coordinator.messages.actions import Regarding
 from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import Telling
@@ -146,8 +146,8 @@ class Queueing:
 class PodWrites:
     """The writes to pods of the gang, by uid.
 
-    Written by `reconcile.releases`, `reconcile.fences` and `reconcile.deletions`, which ask for
-    them, and by `intake`, which hears how they ended.
+    Written by `reconcile.pod_writes`, which asks for them, and by `state.intake`, which hears how
+    they ended.
     """
 
     targets: dict[str, str] = field(default_factory=dict)
@@ -212,7 +212,7 @@ class PlanMoves:
 
 @dataclass(slots=True)
 class Nominating:
-    """The writes of nominations. Written by `reconcile.nominations` and `intake`.
+    """The writes of nominations. Written by `reconcile.pod_writes.nominations` and `intake`.
 
     `tries` are all that were asked for, with the time before which a pod is not written again,
     `aims` where those pods belong (uid -> node, empty for none), and `inflight` the writes that are
@@ -323,8 +323,8 @@ class Unmade:
 class Repairs:
     """What goes wrong with pods of the gang, and since when.
 
-    Written by `gang.repair`, `reconcile.deletions`, `reconcile.lost_slots`,
-    `reconcile.missed_pods` and, where a part is lost for good, by `reconcile.below_minimum`.
+    Written by `gang.repair`, `reconcile.pod_writes.deletions`, `reconcile.repair.lost_slots`,
+    `reconcile.repair.missed_pods` and, where a part is lost for good, by `reconcile.below_minimum`.
     """
 
     stuck_since: dict[str, float] = field(default_factory=dict)
@@ -353,7 +353,7 @@ class Repairs:
 
 @dataclass(slots=True)
 class Retreat:
-    """Gives the placement up because a release is refused. Written by `reconcile.setbacks`.
+    """Gives the placement up because a release is refused. Written by `reconcile.repair.setbacks`.
 
     `refused_since`: a release is refused and nothing runs. `under_way`: the placement is given up
     once no release can arrive any more. `count` is how often that was, which the record holds; it
@@ -385,7 +385,7 @@ class QuotaShare:
 class Record:
     """The Gang object of the RayCluster, and the writes to it.
 
-    Written by `reconcile.recording`, and by `intake`, which hears how a write ended.
+    Written by `reconcile.record.recording`, and by `intake`, which hears how a write ended.
     """
 
     gang: Gang | None = None

@@ -9,13 +9,13 @@ there or has a slot.
 from collections.abc import Iterator
 
 from coordinator.gang.below_minimum import one_more
-from coordinator.gang.eviction import Ending
-from coordinator.gang.kept_slots import Start
-from coordinator.gang.pod_sets import PodSetStanding
-from coordinator.gang.stop_method import Keep
+from coordinator.gang.eviction.endings import Ending
+from coordinator.gang.eviction.stop_method import Keep
+from coordinator.gang.pods.kept_slots import Start
+from coordinator.gang.pods.pod_sets import PodSetStanding
 from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from coordinator.reconcile.lost_slots import patience_of_queue
+from coordinator.reconcile.repair.lost_slots import patience_of_queue
 from scheduling.model.verdict import Reason
 
 LISTED = 3  # pod sets; a message counts the others

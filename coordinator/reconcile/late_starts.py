@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
-from coordinator.gang.eviction import Ending
+from coordinator.gang.eviction.endings import Ending
 from coordinator.gang.late_starts import (
     GIVEN_UP,
     cause_in_words,

@@ -28,7 +28,8 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from kube.api.client import Resource, decode
+from kube.api.bodies import decode
+from kube.api.client import Resource
 from kube.api.errors import Conflict, KubeError, NotFound
 
 log = structlog.get_logger(__name__)

@@ -1,8 +1,8 @@
 """Reduces a pod from a watch to the fields that decisions need.
 
-A cluster has tens of thousands of pods, and of most Muster needs only where they are and how much
-they take. Of pods of a Ray cluster it needs more, and the fields that patches are built from only
-while our gate is on.
+A cluster has tens of thousands of pods, and most are reduced to their node and the room that they
+take. Pods of a Ray cluster keep more fields, and those that patches are built from while our gate
+is on.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.pod import nominated_priority, pod_shape, room_on
 from kube.codec.pod_patches import for_patches, pinned_node
 from kube.codec.pod_requests import pod_used
-from kube.codec.pod_volumes import mounts, telling_volumes
+from kube.codec.profiles.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.release_note import release_note
-from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.selectors import anti_affinity_terms
+from kube.codec.volumes.pod_volumes import mounts, telling_volumes
 from kube.objects import names
 from kube.objects.base import ObjectMeta, OwnerReference, SelectorRequirement
 from kube.objects.core import (

@@ -20,9 +20,9 @@ from scheduling.filters.node_ports import left as left_of_port
 from scheduling.filters.node_ports import pods_by_ports
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import LIMIT, Amounts, Positions
-from scheduling.model.host_ports import is_port
-from scheduling.model.node_restrictions import in_any_domain
 from scheduling.model.pod import LOWEST_PRIORITY, PodShape
+from scheduling.model.shape.host_ports import is_port
+from scheduling.model.shape.node_restrictions import in_any_domain
 from scheduling.state.bounded_cache import MIB, weight
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.port_ledger import Taken, added, differing

@@ -29,9 +29,9 @@ from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.constraints import NODE_NAME, PodTerm, Requirement
 from scheduling.model.gang import Group, GroupKey, PendingGang
 from scheduling.model.labels import selects
-from scheduling.model.node_restrictions import beside_existing_pods
 from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.node_restrictions import beside_existing_pods
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 from scheduling.state.pod_index import AssumedPods, ExistingPods, PodKind
 

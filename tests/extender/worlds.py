@@ -13,7 +13,7 @@ from kube.codec.observed_pod import observe
 from kube.objects import names
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
-from scheduling.model.host_ports import WHOLE
+from scheduling.model.shape.host_ports import WHOLE
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cli.report.kubernetes import FILTER_GATES, READ, TESTED
+from cli.report.doctor.kubernetes import FILTER_GATES, READ, TESTED
 from testbed.recipes import DEFAULT_KUBERAY, DEFAULT_KUBERNETES, KUBERAY, KUBERNETES
 from tests.extender.test_recorded import VERSIONS as RECORDED
 from tests.kube.test_samples import VERSIONS as SAMPLED
@@ -75,7 +75,7 @@ def test_the_chart_refuses_what_is_older_than_all_that_is_stated() -> None:
 
 def test_doctor_asks_for_the_oldest_kuberay_that_was_run() -> None:
     oldest = min(KUBERAY, key=minor)
-    told = (ROOT / "cli" / "report" / "doctor.py").read_text()
+    told = (ROOT / "cli" / "report" / "doctor" / "programs.py").read_text()
     assert f"install KubeRay 1.{minor(oldest)} or newer" in told
 
 

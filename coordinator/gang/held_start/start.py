@@ -7,7 +7,7 @@ from typing import Any
 
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import NotReady
-from coordinator.gang.foresight import NOTHING_FORESEEN, Foresight
+from coordinator.gang.held_start.foresight import NOTHING_FORESEEN, Foresight
 from coordinator.gang.held_start.learned_pods import LearnedPods
 from coordinator.gang.held_start.phases import (
     STATES,

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from coordinator.gang.foresight import quota_refusal
+from coordinator.gang.held_start.foresight import quota_refusal
 from coordinator.gang.held_start.phases import Resumed
 from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look

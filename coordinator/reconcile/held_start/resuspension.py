@@ -7,10 +7,10 @@ from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.differences import difference
 from coordinator.gang.held_start.phases import Doubt, Phase, Resumed, Sign
 from coordinator.gang.held_start.start import TEXT_LIMIT, Expected
-from coordinator.gang.pod_sets import exist_in_words
-from coordinator.reconcile.fences import gated, withdraw
+from coordinator.gang.pods.pod_sets import exist_in_words
 from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.pod_writes.fences import gated, withdraw
 from kube.ray.held_start import asks_to_be_held, never_held
 from scheduling.model.verdict import Reason
 

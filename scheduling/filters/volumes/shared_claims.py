@@ -16,9 +16,9 @@ from scheduling.filters.volumes.claim_effect import BIND_IT, BINDING, UNKNOWN, E
 from scheduling.filters.volumes.node_volume_limits import attach_row
 from scheduling.model.constraints import NODE_NAME, VolumeNodeRestriction
 from scheduling.model.gang import Group, GroupKey, Member, PendingGang, Sharing
-from scheduling.model.node_restrictions import with_volumes
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount, PodShape
+from scheduling.model.shape.node_restrictions import with_volumes
 
 Share = tuple[str, tuple[str, ...] | None]
 """A claim, and the labels that say from where its volume will be reached."""

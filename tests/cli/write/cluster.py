@@ -68,7 +68,7 @@ _PATH = re.compile(
 
 
 class Double:
-    """The cluster; `after` is called after each write.
+    """The cluster; `after` is called after each write, `behind` after each reading.
 
     `refused` are patterns of `METHOD path`; of those in `lost` one request each gets a 500, of
     those in `unheard` it is carried out, and its answer comes too late.
@@ -80,6 +80,7 @@ class Double:
         self.lost: list[str] = []
         self.unheard: list[str] = []
         self.writes: list[str] = []
+        self.behind: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
         self._numbers = itertools.count(1)
 
@@ -121,8 +122,13 @@ class Double:
             self.lost.remove(lost)
             return _status(500, "InternalError", "etcdserver: request timed out")
         key = (kind.plural, found["namespace"] or "", found["name"] or "")
+        before = copy.deepcopy(self.objects)
         answer = await self._answer(request, key)
-        if request.method != "GET":
+        if "dryRun" in request.query:
+            self.objects = before
+        elif request.method == "GET":
+            self.behind(f"GET {path}")
+        else:
             self.writes.append(f"{request.method} {path}")
             self.after(self.writes[-1])
         unheard = next((e for e in self.unheard if re.search(e, f"{request.method} {path}")), None)
@@ -153,6 +159,8 @@ class Double:
 
     def _create(self, key: tuple[str, str, str], body: Json) -> web.Response:
         name = body["metadata"]["name"]
+        if (key[0], key[1], name) in self.objects:
+            return _status(409, "AlreadyExists", f"{key[0]} {name} already exists")
         fields = {each: value for each, value in body.items() if each != "metadata"}
         return web.json_response(self.add(key[0], name, key[1], **fields), status=201)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kube.objects import names
 from tests.coordinator.app_wrappers import app_wrapper, job, pods_of
 from tests.coordinator.builders import Json, gang_of, node
 from tests.coordinator.namespace_quota import CPUS, QuotaWorld, cpus_used
@@ -219,3 +220,42 @@ def test_a_leader_that_takes_over_suspends_none_twice() -> None:
         world.leader.restart()
         world.elect(0)
     assert run_one_after_another(world, ["qa", "qb"]) == ["qa", "qb"]
+
+
+def held_ahead(cluster: Json) -> Json:
+    """What the webhook makes of a Ray cluster for which the quota has no room."""
+    cluster["spec"]["suspend"] = True
+    cluster["metadata"]["annotations"] |= {names.HELD: "true"}
+    return cluster
+
+
+def test_gangs_that_were_held_ahead_take_no_quota_and_start_in_their_order() -> None:
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(held_ahead(gang_of("qa", 4)), held_ahead(urgent(gang_of("qb", 4), 100)))
+    world.settle(seconds=60)
+    assert (world.pods("qa"), world.pods("qb"), cpus_used(world.api)) == ([], [], 4)
+    assert world.status("qb")["held"]["phase"] == "Waiting"
+    said = "ResourceQuota compute: the gang needs 5000m of requests.cpu; 4000m of 8000m are left"
+    assert said in world.status("qb")["message"]
+    world.delete("rayclusters", "x")
+    assert run_one_after_another(world, ["qa", "qb"]) == ["qb", "qa"]
+    assert all(obj["spec"]["suspend"] is False for obj in world.api.all("rayclusters"))
+
+
+def test_a_gang_that_was_held_ahead_starts_though_smaller_ones_keep_coming() -> None:
+    """They find room as they are created; what comes free is for the one that was first."""
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(held_ahead(gang_of("large", 7)))
+    world.settle(seconds=10)
+    world.create(gang_of("small", 1))
+    world.settle(seconds=60)
+    assert world.bound("small") == {"n1": 2}
+    world.delete("rayclusters", "x")
+    world.create(held_ahead(gang_of("late", 6)))
+    world.settle(seconds=60)
+    assert (world.pods("large"), world.pods("late")) == ([], [])
+    world.delete("rayclusters", "small")
+    world.settle(seconds=60)
+    assert world.bound("large") == {"n1": 8}

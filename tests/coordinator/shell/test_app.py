@@ -16,7 +16,7 @@ from coordinator.shell.app import Coordinator
 from coordinator.shell.sinks import ray_cluster_event
 from kube.api.client import Client
 from kube.api.credentials import open_access
-from kube.api.watch_events import Changed
+from kube.api.watch.events import Changed
 from kube.objects import core as core_objects
 from kube.objects import names
 from kube.objects.base import ObjectMeta, OwnerReference
@@ -27,12 +27,12 @@ from runtime.program import load_settings
 
 def test_the_limit_of_waiting_gangs_is_that_of_the_settings() -> None:
     made = Coordinator(Settings(waiting_per_namespace=7), cast(Client, None))
-    assert made.loop.state.waiting_limit.most == 7
+    assert made.loop.state.known.waiting_limit.most == 7
 
 
 def test_its_own_namespace_is_that_of_the_settings() -> None:
     made = Coordinator(Settings(namespace="gangs"), cast(Client, None))
-    assert made.loop.state.cache.home == "gangs"
+    assert made.loop.state.known.cache.home == "gangs"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_version_of_a_pod_is_reduced_once_whoever_tells_of_it() -> None:
         return msgspec.convert({"metadata": meta}, core_objects.Pod)
 
     first = made._reduce(told("u", "7"))
-    made.loop.state.cache.pods[first.key] = first
+    made.loop.state.known.cache.pods[first.key] = first
     assert made._reduce(told("u", "7")) is first
     assert made._reduce(told("u", "8")).resource_version == "8"
     assert made._reduce(told("another", "7")).uid == "another"
