@@ -70,6 +70,10 @@ class Settings(LeaderSettings):
     guard: Guard = Guard.NOMINATION
     """What keeps others out of reserved room: Nomination, Extender or None."""
 
+    scheduler_forgets: bool = True
+    """Whether nominations are written again for each kube-scheduler that starts: up to 1.36 it
+    knows none of gated pods until then."""
+
     gpu_resources: Json[tuple[str, ...]] = Field(
         default=GpuPools().resources, validate_default=False
     )

@@ -125,7 +125,9 @@ class _Cycle:
         self._holds, self._search, self._kept = holds, search, KeptRefusals(memory, nodes, search)
         self._preempting = Preempting(queues, nodes, holds, failed, had_turn)
         level = self._preempting.borrowing_level
-        self._order = order = QueueOrder(waiting, held, queues.cluster, queues.overdue, level)
+        self._order = order = QueueOrder(
+            waiting, held, queues.cluster, queues.overdue, level, queues.fair
+        )
         when_empty = memory.when_empty if memory and self._kept.has_same_nodes else None
         self._empty = EmptyNodes(nodes, daemons, search.budget, when_empty)
         cluster = Cluster(nodes, search.constraints, tree, search.budget)

@@ -16,7 +16,8 @@ from aiohttp import web
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
 from kube.api.resources import GANG_QUEUES, NAMESPACES, RAY_JOBS, RESOURCE_QUOTAS
-from kube.api.watch.reflector import Reflector, Selection
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from kube.objects.admission import ResourceQuota
 from kube.objects.core import Namespace
 from kube.objects.queue import GangQueue

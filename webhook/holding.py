@@ -1,7 +1,7 @@
 """Decides the review of a RayCluster: suspend it until its gang is admitted, or leave it alone.
 
 Held is what asks for it, and what no ResourceQuota of its namespace has room for now: its pods
-would take a part of the quota, which nobody could use.
+would take a part of the quota, and no gang could use that part.
 
 Pure and synchronous, as the review of pods is: where a namespace or a RayJob has to be read, the
 answer is what to read. What cannot be found out is left alone: KubeRay then creates the pods, and

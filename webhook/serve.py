@@ -16,7 +16,8 @@ from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.api.kinds import Kinds
 from kube.api.resources import NAMESPACES, RAY_CLUSTERS
-from kube.api.watch.reflector import Reflector, Selection
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from runtime.connections import ConnectionMetrics
 from runtime.http_server import CertificateNews, Health, Port, Work, in_background, listening, until
 from runtime.slicing import settle_heap

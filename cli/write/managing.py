@@ -77,12 +77,12 @@ async def change(writer: Writer, resource: Resource, read: Json, patch: Json) ->
 
 async def _read_again(writer: Writer, resource: Resource, read: Json) -> Json:
     meta = read["metadata"]
-    return await read_object(writer.reader, resource, meta.get("namespace", ""), meta["name"])
+    return await read_object(writer.reader, resource, meta.get("namespace") or "", meta["name"])
 
 
 def _path(resource: Resource, read: Json) -> str:
     meta = read["metadata"]
-    return resource.path(meta.get("namespace"), meta["name"])
+    return resource.path(meta.get("namespace") or None, meta["name"])
 
 
 def _changed(read: Json) -> str:

@@ -5,7 +5,6 @@ nothing: each write stays marked as under way until its end is reported.
 """
 
 from coordinator.gang.source import opt_in_of
-from coordinator.reconcile.below_minimum import end_broken
 from coordinator.reconcile.demand import ask
 from coordinator.reconcile.eviction.endings import (
     carry_out,
@@ -20,7 +19,6 @@ from coordinator.reconcile.held_start.advance import hold, notice
 from coordinator.reconcile.held_start.quota_claims import claim_what_is_to_come
 from coordinator.reconcile.held_start.quota_stakes import make_way, note_stake
 from coordinator.reconcile.held_start.resuspension import suspend_again
-from coordinator.reconcile.late_starts import time_out
 from coordinator.reconcile.look import Look, Step, run
 from coordinator.reconcile.node_requests import call_for_nodes
 from coordinator.reconcile.owner_deadlines import hear_owner
@@ -38,7 +36,9 @@ from coordinator.reconcile.repair.lost_slots import (
     tell_kept_slots,
 )
 from coordinator.reconcile.repair.missed_pods import wake_kuberay
-from coordinator.reconcile.repair.setbacks import retreat
+from coordinator.reconcile.setbacks.below_minimum import end_broken
+from coordinator.reconcile.setbacks.late_starts import time_out
+from coordinator.reconcile.setbacks.refused_releases import retreat
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating

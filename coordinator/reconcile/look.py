@@ -25,6 +25,7 @@ from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.gang.source import GangSource
+from kube.objects.queue import Timeouts
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
@@ -93,6 +94,17 @@ class Look:
     def now(self) -> float:
         """Monotonic seconds."""
         return self.scene.moment.now
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """What the gang's queue says of starts."""
+        terms = self.view.understood.terms
+        return self.scene.queues.timeouts(terms.queue if terms is not None else "")
+
+    @property
+    def create_seconds(self) -> int:
+        """For how long room is kept for pods that are still to be created."""
+        return self.timeouts.create_seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """Opens the view of a gang with what its record and the pins of its pods say."""
 
 from coordinator.gang import ending
-from coordinator.gang.below_minimum import breaks_recorded
 from coordinator.gang.eviction.endings import Evicted, endings_recorded, reason_recorded
 from coordinator.gang.held_start.phases import Waiting
 from coordinator.gang.held_start.start import HeldStart, held_recorded
-from coordinator.gang.late_starts import late_starts_recorded
 from coordinator.gang.pods import adoption
-from coordinator.gang.setbacks import refused_releases_recorded
+from coordinator.gang.setbacks.below_minimum import breaks_recorded
+from coordinator.gang.setbacks.late_starts import late_starts_recorded
+from coordinator.gang.setbacks.refused_releases import refused_releases_recorded
 from coordinator.gang.view import GangView
 from coordinator.queues.history import began
 from coordinator.reconcile.look import Scene

@@ -16,6 +16,7 @@ from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
+from coordinator.queues.fair_share import FairShareLedger
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
@@ -145,6 +146,7 @@ class Known:
     queues: QueueRegistry = field(default_factory=QueueRegistry)
     followed: Outward = field(default_factory=Outward)
     quota: QuotaLedger = field(default_factory=QuotaLedger)
+    fair: FairShareLedger = field(default_factory=FairShareLedger)
     reports: QueueReports = field(default_factory=QueueReports)
     waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
     agenda: Agenda = field(default_factory=Agenda)
@@ -196,5 +198,5 @@ class Known:
                 yield each.attempts.not_before
         if self.term.forbidden_until > NEVER:
             yield self.term.forbidden_until
-        if self.reports.next_at is not None and not self.blind:
-            yield self.reports.next_at
+        if not self.blind:
+            yield from (at for at in (self.reports.next_at, self.fair.next_at) if at is not None)

@@ -325,12 +325,37 @@ class Client:
         """
         url = self._url(path, {"watch": "true", **params})
         headers = {"Accept": _METADATA if metadata_only else _JSON}
+        async with self._opened(f"watch {path}", url, headers, silence, timeout) as answer:
+            yield _lines(answer, path)
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], *, timeout: float | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open an answer of any size; yields its pieces as they come, and keeps none of them.
+
+        `timeout` bounds the opening alone: who follows a log may wait for ever for its next line.
+        """
+        headers = {"Accept": "*/*"}
+        url = self._url(path, params)
+        async with self._opened(f"GET {path}", url, headers, None, timeout) as answer:
+            yield _pieces(answer, path)
+
+    @contextlib.asynccontextmanager
+    async def _opened(
+        self,
+        what: str,
+        url: URL,
+        headers: Mapping[str, str],
+        silence: float | None,
+        timeout: float | None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         async with contextlib.AsyncExitStack() as stack:
-            with only_kube_errors(f"watch {path}"):
+            with only_kube_errors(what):
                 async with asyncio.timeout(timeout or self._timeout):
                     opening = self._answer("GET", url, None, headers, silence)
                     answer = await stack.enter_async_context(opening)
-            yield _lines(answer, path)
+            yield answer
 
     @contextlib.asynccontextmanager
     async def _answer(
@@ -393,6 +418,12 @@ async def _lines(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[Lin
         async for piece in answer.content.iter_any():
             if lines := splitter.feed(piece):
                 yield lines
+
+
+async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[bytes]:
+    with only_kube_errors(f"GET {path}"):
+        async for piece in answer.content.iter_any():
+            yield piece
 
 
 def _present(**values: Any) -> dict[str, Any]:

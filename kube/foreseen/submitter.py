@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kube.codec.fields import InvalidObject
-from kube.codec.observed_pod import SHAPES
 from kube.codec.pod import pod_shape
+from kube.codec.pod_shapes import SHAPES
 from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.foreseen.admission import Admission, NotAdmitted, admitted
 from kube.objects.base import Labels, ObjectMeta

@@ -22,9 +22,9 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import PendingGang
 from scheduling.model.placement import Placement, amounts_of
 from scheduling.model.verdict import Admitted, Reason, Refusal
+from scheduling.queueing.line import requests_of
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.waiting import requests_of
 
 Decided = tuple[Admitted | Refusal, FreeCapacity]
 """The verdict for a gang, and the room that it leaves."""

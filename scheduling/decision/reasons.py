@@ -6,7 +6,12 @@ from scheduling.admission.gang import why_left_out
 from scheduling.admission.question import Untried
 from scheduling.admission.refusal_memory import CERTAIN
 from scheduling.admission.shared_disks import is_short_of_shared
-from scheduling.diagnosis.causes import Cause, SharedDisksCounted, groups_of
+from scheduling.diagnosis.causes import (
+    Cause,
+    SharedDisksCounted,
+    VolumesUnforeseen,
+    groups_of,
+)
 from scheduling.diagnosis.explain import explain
 from scheduling.diagnosis.holders import with_holders
 from scheduling.diagnosis.preemption_refusals import held_for, with_note
@@ -22,7 +27,7 @@ from scheduling.state.holder_index import Holders
 
 
 class RefusalReasons:
-    """Why gangs are refused in one cycle; `holders` is None where nobody is to be named."""
+    """Why gangs are refused in one cycle; `holders` is None where none is to be named."""
 
     def __init__(self, volumes: Volumes, holds: Holds, holders: Holders | None) -> None:
         self._volumes, self._holds, self._holders = volumes, holds, holders
@@ -35,10 +40,13 @@ class RefusalReasons:
     def refusal(
         self, gang: PendingGang, room: FreeCapacity, cause: Cause, shared: SharedDisks
     ) -> Refusal:
-        """Refuse a gang, for good only if it does not fit with shared disks counted once either."""
+        """Refuse a gang, for good only if no way to count its volumes would let it fit."""
         refusal = explain(cause)
         if shared and refusal.reason in CERTAIN:
             return explain(SharedDisksCounted(tuple(shared)))
+        left_open = self._volumes.left_open(gang)
+        if left_open and refusal.reason in CERTAIN:
+            return explain(VolumesUnforeseen(left_open))
         refusal = self._with_holders(refusal, groups_of(cause) or gang.minimum, room)
         if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
             return refusal

@@ -28,7 +28,7 @@ from scheduling.queueing.waiting import WaitingGangs
 
 
 class Undecided:
-    """The gangs that wait for nodes that nobody has, for quota, or behind another gang.
+    """The gangs that wait for nodes that do not exist, for quota, or behind another gang.
 
     `refresh` and `never_fitting` are what the next cycle goes on from.
     """

@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from coordinator.cluster.cache import _has_constraints
-from coordinator.gang.view import GangView, Nominating
+from coordinator.gang.pods.nominating import Nominating
+from coordinator.gang.view import GangView
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state_machine import CoordinatorState
 from reservation.slots import echoes, reserved, slots_of

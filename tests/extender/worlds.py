@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from extender.snapshot import Ledger, WatchedPod, watched_pod
+from extender.ledger import Ledger
+from extender.snapshot import WatchedPod, watched_pod
 from kube.codec.observed_pod import observe
 from kube.objects import names
 from kube.objects.core import Node, Pod

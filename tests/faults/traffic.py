@@ -55,6 +55,9 @@ class Traffic:
         self.minimum[name] = pods
         self._alive[name] = time.monotonic()
 
+    def _submit(self, manifest: Json) -> None:
+        self._plot.create(manifest)
+
     def _delete_running(self) -> bool:
         gangs = self._plot.gangs()
         phases = {name: gangs[name].get("status", {}).get("phase") for name in gangs}
@@ -66,7 +69,7 @@ class Traffic:
 
     def _start(self, name: str, pods: int) -> str:
         """Create what has a gang of so many pods; return the name of that."""
-        self._plot.create(gang(name, group(replicas=pods - 1)))
+        self._submit(gang(name, group(replicas=pods - 1)))
         return name
 
     def _end(self, name: str) -> None:
@@ -78,7 +81,7 @@ class WrapperTraffic(Traffic):
     """The same of AppWrappers."""
 
     def _start(self, name: str, pods: int) -> str:
-        self._plot.create(wrapped_deployment(name, pods))
+        self._submit(wrapped_deployment(name, pods))
         return f"{names.APP_WRAPPER_GANG}{name}"
 
     def _end(self, name: str) -> None:

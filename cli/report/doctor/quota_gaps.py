@@ -12,7 +12,7 @@ from kube.codec.queue import read_namespaces
 from kube.objects.base import Labels
 from kube.objects.core import Namespace
 from kube.objects.names import KUBE_SYSTEM
-from kube.objects.queue import RESOURCES_LIMITED, GangQueue
+from kube.objects.queue import RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
 from kube.ray.ray_cluster import Answer, opt_in
 from scheduling.model.labels import selects
 from scheduling.model.queue import DEFAULT_QUEUE
@@ -28,6 +28,8 @@ _SELECT: Final = (
     "docs/queues.md"
 )
 _LIMIT: Final = "kubectl edit gangqueue: docs/queues-reference.md#quota"
+_COUNT: Final = "mend what the message names: docs/queues-reference.md#fair-share-over-time"
+_REMEDIES: Final = {RESOURCES_LIMITED: _LIMIT, USAGE_COUNTED: _COUNT}
 _REFUSED: Final = "manifests/no-opting-out refuses it: docs/queues.md"
 
 
@@ -63,11 +65,12 @@ def _unselected(queues: Sequence[GangQueue], namespaces: Sequence[Namespace]) ->
 
 
 def _unlimited(queues: Sequence[GangQueue]) -> Iterator[Finding]:
-    """Name the queues of which the coordinator says that a resource is unlimited in them alone."""
+    """Name the queues of which the coordinator says that a rule has a gap, or counts nothing."""
     for queue in queues:
         for each in queue.status.conditions:
-            if (each.type, each.status) == (RESOURCES_LIMITED, "False"):
-                yield warn(CHECK, f"GangQueue {queue.metadata.name}: {each.message}", _LIMIT)
+            if each.type in _REMEDIES and each.status == "False":
+                said = f"GangQueue {queue.metadata.name}: {each.message}"
+                yield warn(CHECK, said, _REMEDIES[each.type])
 
 
 def _is_selected(namespace: Namespace, queues: Sequence[GangQueue]) -> bool:

@@ -120,33 +120,40 @@ class Eviction:
     """The endings of one gang.
 
     Written by `state.cycle`, `reconcile.eviction` and `reconcile.opening`.
-
-    `endings` are decided, `probes` are proposed, by the gang that they are for. `begun` says that a
-    pod may be gone for it: a whole gang is then ended. `sent` are pods with an eviction under way,
-    and `not_before`, `pause` and `refusal` tell of the last one that was refused. `kept` are the
-    parts that cannot be taken for a time, the whole gang under the empty name. `text` says how far
-    it has come, `last` why it was ended last, and `former` what that was before. `is_news`: a cycle
-    may choose otherwise now. `told` are the endings that an Event told of. `slots` are those of
-    surplus that ends, by uid, until they are dropped. `suspended` is the version in which a RayJob
-    was suspended, and `resumptions` how often others undid that before KubeRay acted.
     """
 
     endings: tuple[Ending, ...] = ()
+    """Those that are decided."""
     probes: dict[GangKey, Probe] = field(default_factory=dict)
+    """Those that are proposed, by the gang that they are for."""
     begun: bool = False
+    """A pod may be gone for it: a whole gang is then ended."""
     sent: set[str] = field(default_factory=set)
+    """The uids of pods, or of the RayJob, with a write under way."""
     not_before: float = 0.0
+    """After a refused eviction, when the next may be."""
     pause: float = 0.0
+    """The seconds until then; they double."""
     refusal: str = ""
+    """What was said against the last one."""
     kept: dict[str, Kept] = field(default_factory=dict)
+    """The parts that cannot be taken for a time, the whole gang under the empty name."""
     text: str = ""
+    """How far it has come."""
     told: set[tuple[GangKey | None, str]] = field(default_factory=set)
+    """The endings that an Event told of."""
     slots: dict[str, Slot] = field(default_factory=dict)
+    """The slots of surplus that ends, by uid, until they are dropped."""
     suspended: str = ""
+    """The version in which a RayJob was suspended."""
     resumptions: int = 0
+    """How often others undid that before KubeRay acted."""
     last: Evicted | None = None
+    """Why the gang was ended last."""
     former: Evicted | None = None
+    """What `last` was before."""
     is_news: bool = False
+    """A cycle may choose otherwise now."""
 
     @property
     def whole(self) -> Ending | None:

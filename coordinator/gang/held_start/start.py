@@ -19,7 +19,7 @@ from coordinator.gang.held_start.phases import (
     Waiting,
     entered,
 )
-from coordinator.gang.late_starts import stamp_of
+from coordinator.gang.setbacks.late_starts import stamp_of
 from coordinator.messages.clock import Patience
 from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod

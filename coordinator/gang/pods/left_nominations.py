@@ -8,7 +8,7 @@ kube-scheduler keeps the room to which they are nominated. They have no view.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator.gang.view import Nominating
+from coordinator.gang.pods.nominating import Nominating
 from kube.codec.observed_pod import ObservedPod
 
 LEFT_DELAY = 1.0

@@ -17,8 +17,8 @@ from coordinator.gang.nominations import (
     planned,
     rightful,
 )
+from coordinator.gang.pods.nominating import NOWHERE
 from coordinator.gang.pods.pod_sets import releasable
-from coordinator.gang.view import NOWHERE
 from coordinator.messages.actions import NominatePod
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.codec.observed_pod import ObservedPod

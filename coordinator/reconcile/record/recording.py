@@ -6,7 +6,8 @@ from coordinator.gang import ending
 from coordinator.gang.attempts import LAST_RETRY
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction.endings import endings_json
-from coordinator.gang.view import GangView, Record
+from coordinator.gang.record import Record
+from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, CreateGang, PatchGangSpec, WriteGangStatus
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.status.gang_status import status_of

@@ -7,7 +7,6 @@ from coordinator.gang.eviction.endings import covered
 from coordinator.gang.pods import kept_slots
 from coordinator.gang.pods.kept_slots import Kept
 from coordinator.gang.pods.pod_sets import NO_PLACEMENT
-from coordinator.reconcile.late_starts import timeouts_of
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.pod_writes.fences import call_back, gated, may_arrive
 from coordinator.reconcile.terms import trimmed
@@ -129,7 +128,7 @@ def slot_patience(look: Look) -> float:
 
 def patience_of_queue(look: Look) -> float:
     """Seconds for which a gang may wait for the replacements of its lost pods."""
-    said = timeouts_of(look).slot_seconds
+    said = look.timeouts.slot_seconds
     return look.scene.patience.slot if said is None else float(said)
 
 

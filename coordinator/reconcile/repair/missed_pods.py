@@ -6,8 +6,8 @@ KubeRay makes no pod of a group for 30 s where the last one was gone before its 
 
 from collections.abc import Iterator
 
-from coordinator.gang.late_starts import stamp_of
-from coordinator.gang.view import Unmade
+from coordinator.gang.pods.repairs import Unmade
+from coordinator.gang.setbacks.late_starts import stamp_of
 from coordinator.messages.actions import WakeKubeRay
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.foreseen.namespace_quota import exceeded

@@ -3,14 +3,14 @@
 It is worked out from the view alone; when it is written is another matter (`urgency.py`).
 """
 
-from coordinator.gang.below_minimum import breaks_json
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction.endings import endings_json
 from coordinator.gang.held_start.start import held_json
-from coordinator.gang.late_starts import late_starts_json
 from coordinator.gang.pods import adoption
 from coordinator.gang.pods.pod_sets import PodSetStanding
-from coordinator.gang.setbacks import refused_releases_json
+from coordinator.gang.setbacks.below_minimum import breaks_json
+from coordinator.gang.setbacks.late_starts import late_starts_json
+from coordinator.gang.setbacks.refused_releases import refused_releases_json
 from coordinator.gang.view import GangView
 from coordinator.reconcile.status.conditions import conditions
 from coordinator.reconcile.status.explained import Explained, explain

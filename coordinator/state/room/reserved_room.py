@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.view import NOWHERE, GangView, Nominating
+from coordinator.gang.pods.nominating import NOWHERE, Nominating
+from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Reserved, Slot, echoes, reserved, slot_of, slots_of
 from scheduling.model.amounts import Requests, is_device

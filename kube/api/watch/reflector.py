@@ -1,10 +1,11 @@
 """Lists and watches the objects of one resource, and reports what changed.
 
-Three layers. `Store` compares (pure), `Wire` decodes, `Reflector` talks: list, watch from there,
-and begin again where the server says that we fell behind. Resource versions are compared for
-equality only: within one watch the server keeps the order, and whatever breaks the order (a
-refresh, a 410) goes through a whole new list. So nothing can roll an object back, and it works
-for servers before 1.35 too, whose versions need not be numbers that can be compared.
+Four layers. `Wire` decodes, `Store` compares (pure), `Intake` follows what is told, `Reflector`
+talks: list, watch from there, and begin again where the server says that we fell behind. Resource
+versions are compared for equality only: within one watch the server keeps the order, and whatever
+breaks the order (a refresh, a 410) goes through a whole new list. So nothing can roll an object
+back, and it works for servers before 1.35 too, whose versions need not be numbers that can be
+compared.
 
 Invariant: applying the events given to the sink, in order, to an empty mapping always gives
 exactly `Reflector.store`; a list is taken over whole or not at all.
@@ -18,14 +19,13 @@ import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar, assert_never, overload
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 import structlog
 
-from kube.api.backoff import Backoff, pause
+from kube.api.backoff import pause
 from kube.api.client import Client, Resource, selectors
 from kube.api.errors import (
     ApiError,
@@ -35,85 +35,18 @@ from kube.api.errors import (
     NotFound,
     Timeout,
     Unreachable,
-    error_from_status,
 )
-from kube.api.watch.events import Blind, Key, Sighted, Sink, Synced, Unreadable, Watched, WatchEvent
-from kube.api.watch.store import Picture, Store
-from kube.api.watch.wire import (
-    Added,
-    Bookmark,
-    Failed,
-    Meta,
-    Modified,
-    Removed,
-    Told,
-    Wire,
-    unreadable_object,
-)
+from kube.api.watch.events import Blind, Key, Sighted, Sink, Synced, Watched, WatchEvent
+from kube.api.watch.intake import Intake
+from kube.api.watch.pace import EVERYTHING, USUAL, Counters, Pace, Selection
+from kube.api.watch.store import Picture
+from kube.api.watch.wire import Wire
 from runtime.slicing import in_slices, one_slice
 
 log = structlog.get_logger(__name__)
 
-INITIAL_END = "k8s.io/initial-events-end"
-"""The annotation of the bookmark that ends the initial events; other bookmarks may come first."""
-
-
 T = TypeVar("T", bound=Watched)
 R = TypeVar("R", bound=Watched)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which objects of the resource, and how much of each.
-
-    `may_be_absent`: a server that does not know the resource has none of it, and is asked again
-    in a while. `bare` is a type that asks for less: what is not of its kind is read as that.
-    """
-
-    namespace: str | None = None
-    label_selector: str = ""
-    field_selector: str = ""
-    metadata_only: bool = False
-    may_be_absent: bool = False
-    bare: type[Any] | None = None
-
-
-_BACKOFF = Backoff(initial=0.8, maximum=30.0, factor=2.0, jitter=1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The reflector's times, in seconds."""
-
-    backoff: Backoff = _BACKOFF
-    """client-go's numbers; the jitter keeps our reflectors from coming back in step."""
-    healthy: float = 30.0
-    """A watch that lived so long ends the row of failures: the longest delay, so that a
-    connection that breaks regularly is not reopened more often than a broken one."""
-    shortest: float = 1.0
-    """A watch that ends sooner without a word counts as a failure."""
-    silence: float = 150.0
-    """No byte for so long means that the peer is dead: two bookmarks and a half."""
-    call_timeout: float = 30.0
-    """For one page of a list, and for the answer to begin."""
-    settle: float = 1.0
-    """A server sends what a watch has missed as soon as it is open; so long it may take."""
-    duration: tuple[float, float] = (300.0, 600.0)
-    """How long the server is asked to keep a watch open; random between these, as in client-go, so
-    that not all watches move to another server at once."""
-    absence: float = 60.0
-    """Until a server that does not know the resource is asked again."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What metrics read."""
-
-    relists: int = 0
-    events: int = 0
-    failures: int = 0
-    unreadable: int = 0
-    reopened: int = 0
 
 
 class Reflector(Generic[T]):
@@ -157,8 +90,8 @@ class Reflector(Generic[T]):
         sink: Sink[T],
         *,
         project: Callable[[Any], T | None] = lambda obj: obj,
-        selection: Selection = Selection(),
-        pace: Pace = Pace(),
+        selection: Selection = EVERYTHING,
+        pace: Pace = USUAL,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
@@ -166,19 +99,16 @@ class Reflector(Generic[T]):
         self._selection = selection
         self._selectors = selectors(selection.label_selector, selection.field_selector)
         self._wire: Wire[Any] = Wire(kind, selection.bare)
-        self._project = project
         self._sink = sink
         self._pace = pace
         self._clock = clock
         self._log = log.bind(resource=resource.plural)
 
-        self._cache: Store[T] = Store()
-        self._position = ""  # the version to watch from; empty when only a list can tell
-        self._picture: Picture[T] | None = None  # the list under way in a watch
+        self.counters = Counters()
+        self._intake: Intake[T] = Intake(project, self.counters, self._log, self._take_over)
         self._listing = False
         self._can_stream = True  # until the server says that it has no WatchList
         self._opened_at: float | None = None
-        self._heard = self._bookmarks = False
         self._blind = False
         self._settling: asyncio.TimerHandle | None = None
 
@@ -187,14 +117,13 @@ class Reflector(Generic[T]):
         self._serving: list[asyncio.Future[None]] = []  # refreshes that this list answers
         self._scope: asyncio.Timeout | None = None  # what a refresh may interrupt
 
-        self.counters = Counters()
         self.last_contact: float | None = None
         self._last_sight: float | None = None  # the last contact before we went blind
 
     @property
     def store(self) -> dict[Key, T]:
         """The objects by namespace and name; always the same dict, to be read only."""
-        return self._cache.objects
+        return self._intake.store.objects
 
     @property
     def synced(self) -> bool:
@@ -217,12 +146,12 @@ class Reflector(Generic[T]):
     @property
     def heard(self) -> bool:
         """Whether the watch that is open has told anything, were it a bookmark."""
-        return self._heard
+        return self._intake.heard
 
     @property
     def bookmarks(self) -> bool:
         """Whether a bookmark came in the watch that is open, beside the one that ends its list."""
-        return self._bookmarks
+        return self._intake.bookmarks
 
     async def wait_synced(self) -> None:
         """Return when the first list is complete."""
@@ -250,11 +179,11 @@ class Reflector(Generic[T]):
         that has told nothing since it was opened. Its version may be one that the server does not
         know (`_was_deaf`), so all is listed. False where no watch is open that follows a list.
         """
-        follows = self._opened_at is not None and not self._listing and bool(self._position)
+        follows = self._opened_at is not None and not self._listing and bool(self._intake.position)
         if not follows or self._scope is None:
             return False
-        if not self._heard:
-            self._position = ""
+        if not self._intake.heard:
+            self._intake.position = ""
         self.counters.reopened += 1
         self._interrupt()
         return True
@@ -276,29 +205,30 @@ class Reflector(Generic[T]):
         self.counters.failures += 1
         self._log.info("watch ended early", error=str(error), lived=round(lived, 1))
         # A watch that was cut but told us something has made progress: it pauses, no more.
-        fresh_start = lived >= self._pace.healthy or (error is None and self._heard)
+        fresh_start = lived >= self._pace.healthy or (error is None and self._intake.heard)
         return 1 if fresh_start else before + 1
 
     async def _attempt(self) -> KubeError | None:
         """Follow the server for as long as one connection lasts; return what ended it."""
-        self._opened_at, self._heard, self._bookmarks = None, False, False
+        self._opened_at = None
+        self._intake.heard = self._intake.bookmarks = False
         try:
             async with self._interruptible():
                 await self._list_and_watch()
         except KubeError as error:
             if _fell_behind(error) or self._was_deaf(error):
-                self._position = ""
+                self._intake.position = ""
             return error
         finally:
-            self._picture, self._listing = None, False
+            self._intake.picture, self._listing = None, False
             if self._settling is not None:
                 self._settling.cancel()
         return None
 
     async def _list_and_watch(self) -> None:
         if self._waiting:
-            self._position = ""
-        if not self._position:
+            self._intake.position = ""
+        if not self._intake.position:
             self._listing = True
             self._serving, self._waiting = self._serving + self._waiting, []
             try:
@@ -310,7 +240,7 @@ class Reflector(Generic[T]):
                     raise
                 await self._do_without()
                 return
-        await self._follow({"resourceVersion": self._position})
+        await self._follow({"resourceVersion": self._intake.position})
 
     async def _do_without(self) -> None:
         """Take a resource that the server does not know for an empty one, for a while."""
@@ -320,7 +250,7 @@ class Reflector(Generic[T]):
 
     async def _stream_all(self) -> bool:
         """Let a watch begin with all objects; False when this server does not know how."""
-        self._picture = Picture(self.store)
+        self._intake.picture = Picture(self.store)
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         try:
             await self._follow(query)
@@ -330,9 +260,9 @@ class Reflector(Generic[T]):
             self._can_stream = False
         except Timeout:
             # A server that goes silent before the end of the list may not know the option.
-            self._can_stream = self._opened_at is None or self._picture is None
+            self._can_stream = self._opened_at is None or self._intake.picture is None
             raise
-        if self._can_stream and self._picture is not None:
+        if self._can_stream and self._intake.picture is not None:
             raise Unreachable(f"{self._path}: ended before the list was complete", sent=True)
         return self._can_stream
 
@@ -364,7 +294,7 @@ class Reflector(Generic[T]):
         )
         async with watch as batches:
             self.last_contact = self._opened_at = self._clock()
-            if self._blind and self._picture is None:
+            if self._blind and self._intake.picture is None:
                 loop = asyncio.get_running_loop()
                 self._settling = loop.call_later(self._pace.settle, self._regain_sight)
             async for lines in batches:
@@ -375,90 +305,21 @@ class Reflector(Generic[T]):
         """Take in a slice of the lines; False when none is left."""
         events: list[WatchEvent[T]] = []
         try:
-            return one_slice(lines, lambda line: events.extend(self._take(self._wire.event(line))))
+            return one_slice(
+                lines, lambda line: events.extend(self._intake.take(self._wire.event(line)))
+            )
         finally:
             # What came before a pause or a broken line is in the store, so it must be told.
             self._tell(events)
 
-    def _take(self, told: Told[Any]) -> list[WatchEvent[T]]:
-        match told:
-            case Added() | Modified():
-                return self._changed(told.object, told.object.metadata.resource_version)
-            case Unreadable():
-                return self._changed(told, self._position)
-            case Removed():
-                return self._dropped(told.object.metadata)
-            case Bookmark():
-                return self._bookmarked(told.object.metadata)
-            case Failed():
-                raise error_from_status(told.object, 500)
-            case _:
-                assert_never(told)
-
-    def _changed(self, item: Any, version: str) -> list[WatchEvent[T]]:
-        self._heard = True
-        if self._picture is not None:
-            self._gather(self._picture, item)
-            return []
-        self._position = version
-        match self._kept(item):
-            case Unreadable() as bad:
-                self._complain(bad)
-                return self._cache.confuse(bad)
-            case None:
-                return self._cache.drop(item.metadata)
-            case obj:
-                return self._cache.change(obj)
-
-    def _dropped(self, meta: Meta) -> list[WatchEvent[T]]:
-        self._heard = True
-        if self._picture is not None:
-            self._picture.drop(meta)
-            return []
-        self._position = meta.resource_version
-        return self._cache.drop(meta)
-
-    def _bookmarked(self, meta: Meta) -> list[WatchEvent[T]]:
-        self._heard = True
-        if self._picture is None:
-            self._position = meta.resource_version
-            self._bookmarks = True
-        elif (meta.annotations or {}).get(INITIAL_END) == "true":
-            self._take_over(self._picture, meta.resource_version)
-        return []
-
     def _gather_some(self, picture: Picture[T], items: Iterator[msgspec.Raw]) -> bool:
         """Take in a slice of a page; False when none is left."""
-        return one_slice(items, lambda item: self._gather(picture, self._wire.item(item)))
-
-    def _gather(self, picture: Picture[T], item: Any) -> None:
-        if not isinstance(item, Unreadable) and picture.same(item.metadata):
-            return  # in a new list that is nearly all of it
-        match self._kept(item):
-            case Unreadable() as bad:
-                self._complain(bad)
-                picture.confuse(bad)
-            case None:
-                picture.drop(item.metadata)
-            case obj:
-                picture.change(obj)
-
-    def _kept(self, item: Any) -> T | Unreadable | None:
-        if isinstance(item, Unreadable):
-            return item
-        try:
-            return self._project(item)
-        except ValueError as error:
-            return unreadable_object(item.metadata, error)
-
-    def _complain(self, bad: Unreadable) -> None:
-        self.counters.unreadable += 1
-        self._log.warning("unreadable", namespace=bad.namespace, name=bad.name, error=bad.error)
+        return one_slice(items, lambda item: self._intake.gather(picture, self._wire.item(item)))
 
     def _take_over(self, picture: Picture[T], version: str) -> None:
-        self._picture, self._position, self._listing = None, version, False
+        self._intake.picture, self._intake.position, self._listing = None, version, False
         self.counters.relists += 1
-        self._tell([*self._cache.replace(picture), Synced()])
+        self._tell([*self._intake.store.replace(picture), Synced()])
         self._regain_sight()
         self._synced.set()
         for done in self._serving:
@@ -486,7 +347,7 @@ class Reflector(Generic[T]):
     def _was_deaf(self, error: KubeError) -> bool:
         # A watch from a version that a restored server has yet to reach is accepted and silent
         # for ever, without even bookmarks (measured on 1.36); a list is the way out.
-        return isinstance(error, Timeout) and self._opened_at is not None and not self._heard
+        return isinstance(error, Timeout) and self._opened_at is not None and not self._intake.heard
 
     def _lived(self) -> float:
         return 0.0 if self._opened_at is None else self._clock() - self._opened_at

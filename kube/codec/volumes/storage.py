@@ -80,6 +80,8 @@ def claim(found: storage_objects.PersistentVolumeClaim) -> Claim:
         uid=meta.uid,
         kind=spec.volume_mode or FILE_SYSTEM,
         attributes=spec.volume_attributes_class_name or "",
+        modes=tuple(sorted(spec.access_modes)),
+        selector=() if spec.selector is None else selector(spec.selector),
     )
 
 
@@ -107,6 +109,8 @@ def volume(found: storage_objects.PersistentVolume) -> Volume:
         handle=disk.handle,
         plugin=disk.plugin,
         moved=_by_labels(moved(terms, meta.labels, disk.zone_key)) if disk.plugin else None,
+        modes=tuple(sorted(spec.access_modes)),
+        labels=tuple(sorted(meta.labels.items())) if is_open else (),
     )
 
 

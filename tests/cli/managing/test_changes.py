@@ -50,7 +50,7 @@ NOW, LATER, NEVER = Effect.NOW, Effect.LATER, Effect.NEVER
     ],
 )
 def test_a_change_holds_when_kuberay_honours_it(
-    path: str, value: object, field: str | None, effect: Effect
+    path: str, value: Any, field: str | None, effect: Effect
 ) -> None:
     (found,) = judged(**{path: value}).changes
     assert found.effect is effect
@@ -112,7 +112,7 @@ RECREATE = {"type": "Recreate"}
     ],
 )
 def test_recreate_deletes_all_pods_for_what_kuberay_compares(
-    path: str, value: object, recreates: bool
+    path: str, value: Any, recreates: bool
 ) -> None:
     assert judged(cluster(upgradeStrategy=RECREATE), **{path: value}).recreates is recreates
     assert not judged(**{path: value}).recreates

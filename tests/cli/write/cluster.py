@@ -71,7 +71,8 @@ class Double:
     """The cluster; `after` is called after each write, `behind` after each reading.
 
     `refused` are patterns of `METHOD path`; of those in `lost` one request each gets a 500, of
-    those in `unheard` it is carried out, and its answer comes too late.
+    those in `unheard` it is carried out, and its answer comes too late. `logs` are those of pods
+    whose container has begun.
     """
 
     def __init__(self) -> None:
@@ -80,6 +81,8 @@ class Double:
         self.lost: list[str] = []
         self.unheard: list[str] = []
         self.writes: list[str] = []
+        self.logs: dict[str, bytes] = {}
+        self.logs_asked: list[str] = []
         self.behind: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
         self._numbers = itertools.count(1)
@@ -111,6 +114,8 @@ class Double:
         path = unquote(request.path)
         if path in ("/api", "/apis"):
             return web.json_response(self._discovery(core=path == "/api"))
+        if path.endswith("/log"):
+            return self._log(path.split("/")[-2], request.query_string)
         found = _PATH.fullmatch(path)
         kind = KINDS.get(found["plural"]) if found else None
         if found is None or kind is None or kind.root != found["root"]:
@@ -136,6 +141,12 @@ class Double:
             self.unheard.remove(unheard)
             await asyncio.sleep(TOO_LATE)
         return answer
+
+    def _log(self, pod: str, query: str) -> web.Response:
+        self.logs_asked.append(f"{pod}?{query}")
+        if pod not in self.logs:
+            return _status(400, "BadRequest", f'container "ray" in pod "{pod}" is waiting to start')
+        return web.Response(body=self.logs[pod])
 
     async def _answer(self, request: web.Request, key: tuple[str, str, str]) -> web.Response:
         if request.method == "GET" and not key[2]:

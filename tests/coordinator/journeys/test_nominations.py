@@ -13,8 +13,8 @@ from coordinator.gang import nominations as rules
 from coordinator.gang import start_window
 from coordinator.gang.assumed_pods import assumed_claims
 from coordinator.gang.nominations import Guard
+from coordinator.gang.pods.nominating import LONGEST_ASTRAY, MOST_IN_FLIGHT
 from coordinator.gang.start_window import UNDER_WAY
-from coordinator.gang.view import LONGEST_ASTRAY, MOST_IN_FLIGHT
 from coordinator.messages.actions import NominatePod, ReleasePod, WriteGangStatus
 from coordinator.messages.events import SchedulerSeen
 from coordinator.reconcile.pod_writes.nominations import PAUSE

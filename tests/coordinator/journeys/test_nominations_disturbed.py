@@ -8,7 +8,7 @@ from coordinator.gang import nominations as rules
 from coordinator.gang import start_window
 from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import LEFT_DELAY
-from coordinator.gang.view import LONGEST_ASTRAY, MOST_IN_FLIGHT, PARTS, Nominating
+from coordinator.gang.pods.nominating import LONGEST_ASTRAY, MOST_IN_FLIGHT, PARTS, Nominating
 from coordinator.messages.actions import Action, NominatePod, ReleasePod
 from coordinator.messages.events import SchedulerSeen, SightLost, SightRegained
 from coordinator.reconcile.look import Scene

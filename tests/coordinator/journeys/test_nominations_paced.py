@@ -6,8 +6,8 @@ import pytest
 
 from coordinator.gang import nominations as rules
 from coordinator.gang.nominations import FORBIDDEN_FOR, PER_SECOND, Guard, Pace
+from coordinator.gang.pods.nominating import CALM, FIRST_MOVE_PAUSE, LONGEST_MOVE_PAUSE, PlanMoves
 from coordinator.gang.start_window import UNDER_WAY
-from coordinator.gang.view import CALM, FIRST_MOVE_PAUSE, LONGEST_MOVE_PAUSE, PlanMoves
 from coordinator.messages.actions import NominatePod, ReleasePod
 from coordinator.messages.events import SchedulerSeen
 from coordinator.messages.write_ends import NominationEnded

@@ -150,7 +150,11 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
 }
 """By the function that refuses: each message of it, and the remedy."""
 
-OF_VOLUMES = {"domain_refusals.reach_unknown", "refusals.shared_disks_counted"}
+OF_VOLUMES = {
+    "domain_refusals.reach_unknown",
+    "refusals.shared_disks_counted",
+    "refusals.volumes_unforeseen",
+}
 
 
 @pytest.mark.parametrize("where", CASES)

@@ -185,6 +185,7 @@ def test_a_queue_is_decoded_whole() -> None:
             "slotSeconds": 0,
         },
         "provisioning": {"className": "a.b", "parameters": {"c": "d"}, "backoffSeconds": 9},
+        "fairSharing": {"halfLifeSeconds": 3600, "weight": 2, "namespaceWeights": {"a": 3}},
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
     assert {*spec} == {*below(schema_of(gang_queue_crd()), "spec")["properties"]}

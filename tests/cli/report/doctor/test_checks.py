@@ -250,8 +250,10 @@ def test_what_escapes_all_quota_is_named(changed: Json, check: str, said: str) -
     assert "docs/queues.md" in found.remedy
 
 
-def test_a_resource_that_is_unlimited_in_one_of_several_queues_is_named() -> None:
-    told = {"type": "ResourcesLimited", "status": "False", "message": "spec.quota: cpu is ..."}
+@pytest.mark.parametrize("kind", ["ResourcesLimited", "UsageCounted"])
+def test_a_queue_of_which_a_rule_does_nothing_is_named(kind: str) -> None:
+    """A resource that is unlimited in it alone, or usage that does not count."""
+    told = {"type": kind, "status": "False", "message": "spec.quota: cpu is ..."}
     queue = {**gang_queue("q", QUOTA), "status": {"conditions": [told]}}
     (found,) = (e for e in examine(seen(queues=[queue])).findings if e.check == "quota")
     assert (found.state, found.message) == (State.WARN, "GangQueue q: spec.quota: cpu is ...")

@@ -27,7 +27,8 @@ from kube.api.watch.events import (
     Unreadable,
     WatchEvent,
 )
-from kube.api.watch.reflector import Pace, Reflector, Selection, wait_synced
+from kube.api.watch.pace import Pace, Selection
+from kube.api.watch.reflector import Reflector, wait_synced
 from kube.api.watch.store import Picture, Store
 from runtime.slicing import ITERATIONS, settle_heap
 from tests.kube.fake_api import (

@@ -58,12 +58,14 @@ def test_a_claim() -> None:
         "volumeName": "pv",
         "volumeMode": "Block",
         "volumeAttributesClassName": "gold",
+        "selector": {"matchLabels": {"disk": "ssd"}},
     }
     made = {"metadata": {**meta, "ownerReferences": owners}, "spec": spec}
     expected = Claim(
         "team", "data", "pod", "fast", "pv",
         bound=True, once=True, selected="n1", size=1_610_612_736, uid="c",
-        kind="Block", attributes="gold",
+        kind="Block", attributes="gold", modes=("ReadWriteOncePod",),
+        selector=(Requirement("disk", "In", ("ssd",)),),
     )  # fmt: skip
     assert fact("PersistentVolumeClaim", made) == expected
     bare: Json = {"metadata": {"name": "data", "namespace": "team"}, "spec": {"accessModes": None}}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import floor
 from typing import Any
 
-from coordinator.gang.late_starts import stamp_of
+from coordinator.gang.setbacks.late_starts import stamp_of
 from coordinator.messages.clock import Patience
 from kube.codec.fields import AFTER_ALL, moment_of
 from kube.objects.gang import GangBreaks

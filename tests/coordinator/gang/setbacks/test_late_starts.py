@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from coordinator.gang.late_starts import (
+from coordinator.gang.setbacks.late_starts import (
     LONGEST_BACKOFF,
     Edition,
     LateStarts,

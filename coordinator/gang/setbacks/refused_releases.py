@@ -1,11 +1,30 @@
 """Stores how often releases of a gang were refused: the count outlives a leader."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from coordinator.gang.late_starts import stamp_of
-from coordinator.gang.view import Retreat
+from coordinator.gang.setbacks.late_starts import stamp_of
 from kube.codec.fields import moment_of
 from kube.objects.gang import GangRefusedReleases
+
+
+@dataclass(slots=True)
+class Retreat:
+    """Gives the placement up because a release is refused.
+
+    Written by `reconcile.setbacks.refused_releases`.
+    """
+
+    refused_since: float | None = None
+    """Since when a release is refused and nothing runs."""
+    under_way: bool = False
+    """The placement is given up once no release can arrive any more."""
+    count: int = 0
+    """How often that was; recorded."""
+    until: float = 0.0
+    """Until then it is a setback (seconds since 1970)."""
+    text: str = ""
+    """Why the last time."""
 
 
 def refused_releases_json(retreat: Retreat) -> dict[str, Any]:

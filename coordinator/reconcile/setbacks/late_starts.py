@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction.endings import Ending
-from coordinator.gang.late_starts import (
+from coordinator.gang.setbacks.late_starts import (
     GIVEN_UP,
     cause_in_words,
     edition_of,
@@ -14,7 +14,6 @@ from coordinator.gang.late_starts import (
 )
 from coordinator.queues.history import began
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from kube.objects.queue import Timeouts
 from scheduling.model.verdict import Reason
 
 READY, PAUSE, SETBACK = "ready", "pause", "setback"
@@ -32,24 +31,13 @@ def time_out(look: Look) -> Done:
         return NOTHING_DONE
     if view.eviction.kept_now("", look.now).because:
         return NOTHING_DONE  # a budget refused it of late
-    timeouts = timeouts_of(look)
+    timeouts = look.timeouts
     if view.late is None or not view.late.is_current:
         view.late = one_more(view.late, edition_of(look.source), timeouts, wall)
     assert view.late is not None
     message = cause_in_words(view.late, timeouts)
     view.eviction.decide(Ending(Reason.READY_TIMEOUT, message, look.scene.moment.stamp))
     return NOTHING_DONE
-
-
-def timeouts_of(look: Look) -> Timeouts:
-    """Return what the gang's queue says of starts."""
-    terms = look.view.understood.terms
-    return look.scene.queues.timeouts(terms.queue if terms is not None else "")
-
-
-def create_seconds(look: Look) -> int:
-    """Return for how long room is kept for pods that are still to be created."""
-    return timeouts_of(look).create_seconds
 
 
 def next_at(look: Look) -> float | None:
@@ -73,7 +61,7 @@ def setbacks(look: Look) -> int:
 
 def pause(look: Look) -> NotReady | None:
     """Say that the gang may not start yet, or no more, after starts that were late."""
-    late, timeouts = look.view.late, timeouts_of(look)
+    late, timeouts = look.view.late, look.timeouts
     if late is None or look.view.reservation.placement is not None:
         return None
     if is_given_up(late, timeouts):
@@ -123,7 +111,7 @@ def _kept_until(look: Look) -> float:
 
 def _due_at(look: Look) -> float | None:
     """Return by when the minimum must be ready (seconds since 1970); None where that is over."""
-    view, seconds = look.view, timeouts_of(look).ready_seconds
+    view, seconds = look.view, look.timeouts.ready_seconds
     if seconds is None or view.survey.ran or not view.survey.durable:
         return None
     start = max(began(view) or 0.0, view.reservation.admitted_at or 0.0)

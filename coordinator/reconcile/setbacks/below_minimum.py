@@ -8,11 +8,11 @@ there or has a slot.
 
 from collections.abc import Iterator
 
-from coordinator.gang.below_minimum import one_more
 from coordinator.gang.eviction.endings import Ending
 from coordinator.gang.eviction.stop_method import Keep
 from coordinator.gang.pods.kept_slots import Start
 from coordinator.gang.pods.pod_sets import PodSetStanding
+from coordinator.gang.setbacks.below_minimum import one_more
 from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.repair.lost_slots import patience_of_queue
