@@ -14,7 +14,7 @@ from tests.faults.calls import of_lease
 from tests.soak.deeds import Hands
 from tests.soak.fair_clock import FairClock
 from tests.soak.judge import Judge, Violation
-from tests.soak.plan import TEAMS, draw
+from tests.soak.plan import EVERYTHING, TEAMS, Mix, draw
 from tests.soak.record import Record
 from tests.soak.stage import Stage, staged
 from tests.soak.usage import Usage, cpu_seconds
@@ -51,6 +51,7 @@ class Soak:
     directory: Path
     say: Say
     quiet: float = 60.0
+    mix: Mix = EVERYTHING
     usage: Usage = field(default_factory=Usage)
     revived: list[str] = field(default_factory=list)
     _quiet: dict[str, float] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class Soak:
         shutil.rmtree(self.directory)
 
     def _play(self) -> None:
-        plan = draw(self.seed, self.minutes, self.nodes)
+        plan = draw(self.seed, self.minutes, self.nodes, self.mix)
         with Hands(self._stage, self._record, plan) as hands:
             self._hands = hands
             self._while(lambda: hands.busy, float("inf"))
@@ -260,9 +261,17 @@ def _in_use(status: dict[str, object]) -> bool:
     return bool(status.get("admitted") or status.get("pending"))
 
 
-def soak(seed: int, minutes: float, nodes: int, directory: Path, say: Say, quiet: float) -> None:
+def soak(
+    seed: int,
+    minutes: float,
+    nodes: int,
+    directory: Path,
+    say: Say,
+    quiet: float,
+    mix: Mix = EVERYTHING,
+) -> None:
     """Run one soak."""
     try:
-        Soak(seed, minutes, nodes, directory, say, quiet).run()
+        Soak(seed, minutes, nodes, directory, say, quiet, mix).run()
     except TestbedError as error:
         raise SoakError(f"seed {seed}: {error}; the files are in {directory}") from error

@@ -78,6 +78,21 @@ _LASTS = {
 
 
 @dataclass(frozen=True)
+class Mix:
+    """What a soak is made of."""
+
+    kinds: tuple[str, ...]
+    """Of the objects that come, each as often as it is named."""
+    lanes: tuple[str, ...] = LANES
+    ways_to_delete: int = 2
+    """A RayCluster: with more than two its pods are left behind now and then, until the end."""
+
+
+RAY_ALONE = Mix((RAY_CLUSTER, RAY_CLUSTER, RAY_CLUSTER, RAY_JOB, RAY_SERVICE), LANES[:5])
+EVERYTHING = Mix((*RAY_ALONE.kinds, APP_WRAPPER, APP_WRAPPER), ways_to_delete=9)
+
+
+@dataclass(frozen=True)
 class Order:
     """A Ray object to be created."""
 
@@ -123,12 +138,12 @@ class Plan:
         return (deed for deed in self.deeds if deed.lane == name)
 
 
-def draw(seed: int, minutes: float, nodes: int, start: float = 5.0) -> Plan:
+def draw(seed: int, minutes: float, nodes: int, mix: Mix = EVERYTHING, start: float = 5.0) -> Plan:
     """Draw the plan of a soak of `minutes` on so many nodes; faults begin after `start` seconds."""
     chance = random.Random(seed)
     seconds = minutes * 60
-    deeds = [*_orders(chance, seconds, nodes)]
-    for lane in LANES:
+    deeds = [*_orders(chance, seconds, nodes, mix)]
+    for lane in mix.lanes:
         deeds += _faults(chance, lane, start, seconds, nodes)
     return Plan(seed, seconds, nodes, tuple(sorted(deeds, key=lambda deed: deed.at)))
 
@@ -136,15 +151,14 @@ def draw(seed: int, minutes: float, nodes: int, start: float = 5.0) -> Plan:
 # --- objects
 
 
-def _orders(chance: random.Random, seconds: float, nodes: int) -> Iterator[Deed]:
+def _orders(chance: random.Random, seconds: float, nodes: int, mix: Mix) -> Iterator[Deed]:
     """Objects that come, change and go; as many GPUs as there are are asked for at once."""
-    kinds = (RAY_CLUSTER, RAY_CLUSTER, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, APP_WRAPPER, APP_WRAPPER)
     every = 2.2 if nodes <= _FEW_NODES else 1.5
     for number in range(int(seconds * 0.95 / every)):
         at = (number + chance.uniform(0, 0.9)) * every
-        order = _order(chance, f"g{number}", chance.choice(kinds), nodes)
+        order = _order(chance, f"g{number}", chance.choice(mix.kinds), nodes)
         yield Deed(at, OBJECTS, CREATE, order=order)
-        yield from _life(chance, order, at, seconds)
+        yield from _life(chance, order, at, seconds, mix.ways_to_delete)
         if chance.random() < _FILLERS:
             lasts = chance.uniform(5, 60)
             yield Deed(at, OBJECTS, FILL, number=number)
@@ -163,15 +177,14 @@ def _order(chance: random.Random, name: str, kind: str, nodes: int) -> Order:
     least = chance.randint(1, workers) if kind == RAY_CLUSTER else workers
     gpus = chance.choice((1, 2, 4, 8, 8))
     team = chance.choice(TEAMS)
-    priority, wraps = chance.choice((0, 0, 0, 10)), chance.choice(WRAPPED)
-    wraps = wraps if kind == APP_WRAPPER else ""
+    priority = chance.choice((0, 0, 0, 10))
+    wraps = chance.choice(WRAPPED) if kind == APP_WRAPPER else ""
     return Order(name, kind, team, workers, least, gpus, priority, wraps)
 
 
-_WAYS_TO_DELETE = 9
-
-
-def _life(chance: random.Random, order: Order, born: float, seconds: float) -> Iterator[Deed]:
+def _life(
+    chance: random.Random, order: Order, born: float, seconds: float, ways_to_delete: int
+) -> Iterator[Deed]:
     """What becomes of an object until it is deleted; what outlives the plan stays."""
     ends = born + chance.uniform(10, 100)
     deeds = []
@@ -186,8 +199,7 @@ def _life(chance: random.Random, order: Order, born: float, seconds: float) -> I
             at = chance.uniform(born + 3, ends)
             deeds.append(Deed(at, OBJECTS, SUSPEND, order=order))
             deeds.append(Deed(at + chance.uniform(1, 15), OBJECTS, RESUME, order=order))
-    # Pods of a RayCluster are left behind now and then: they stay until the end.
-    ways = _WAYS_TO_DELETE if order.kind == RAY_CLUSTER else 2
+    ways = ways_to_delete if order.kind == RAY_CLUSTER else 2
     deeds.append(Deed(ends, OBJECTS, DELETE, number=chance.randrange(ways), order=order))
     yield from (deed for deed in deeds if deed.at < seconds)
 
