@@ -1,6 +1,7 @@
 """Claims that are to be bound to free volumes: which are enough, whoever comes first."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_a_claim_goes_where_any_volume_is_that_suits_it() -> None:
     ],
 )
 def test_a_volume_suits_by_size_modes_class_and_labels(
-    asked: dict[str, object], offered: dict[str, object], suits: bool
+    asked: dict[str, Any], offered: dict[str, Any], suits: bool
 ) -> None:
     """As FindMatchingVolume of k8s.io/component-helpers has it."""
     known = table(waiting(**asked), STATIC, free("v", **offered))
