@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kube.objects import names
@@ -101,7 +103,7 @@ class World:
             spec["nodeName"] = how["bound"]
         self.record._pod(kind, {"metadata": meta, "spec": spec, "status": {}}, False)
 
-    def release(self, name: str, node: str, **how: str) -> None:
+    def release(self, name: str, node: str, **how: Any) -> None:
         """A pod comes gated, is released to a node and bound there."""
         self.pod(name, gated="yes", **how)
         self.pod(name, pinned=node, **how)
@@ -313,7 +315,7 @@ def test_an_app_wrapper_without_pods_must_run_in_the_end_where_they_would_fit(
     world: World,
 ) -> None:
     world.app_wrapper(2)
-    waits = {"phase": "Queued", "held": {"phase": "Waiting"}}
+    waits: Json = {"phase": "Queued", "held": {"phase": "Waiting"}}
     world.gang(2, **waits, reason="InsufficientResources", message="no room")
     (found,) = world.judge.unsettled()
     assert "2 pods to come fit by first fit" in str(found)
