@@ -315,7 +315,7 @@ def test_an_app_wrapper_without_pods_must_run_in_the_end_where_they_would_fit(
     world: World,
 ) -> None:
     world.app_wrapper(2)
-    waits: dict[str, Any] = {"phase": "Queued", "held": {"phase": "Waiting"}}
+    waits: Json = {"phase": "Queued", "held": {"phase": "Waiting"}}
     world.gang(2, **waits, reason="InsufficientResources", message="no room")
     (found,) = world.judge.unsettled()
     assert "2 pods to come fit by first fit" in str(found)
