@@ -27,7 +27,7 @@ from coordinator.messages.events import Event
 from coordinator.replay.recorder import Recorder
 from coordinator.state_machine import CoordinatorState
 from coordinator.state_settings import StateSettings
-from kube.codec.scheduler_profiles import STOCK
+from kube.codec.profiles.scheduler_profiles import STOCK
 from runtime.controller.moment import Moment
 from scheduling.diagnosis.holes import GpuPools
 

@@ -20,7 +20,8 @@ from coordinator.messages.actions import ReleasePod
 from coordinator.messages.events import Event
 from coordinator.messages.write_ends import PodPatchEnded
 from coordinator.shell.writes.executor import Executor
-from kube.api.client import Client, decode
+from kube.api.bodies import decode
+from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.codec.pod_patches import release_patch
 from kube.objects import names

@@ -9,7 +9,7 @@ from coordinator.messages.clock import Patience
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.profiles.scheduler_profiles import Profiles
 from scheduling.diagnosis.holes import GpuPools
 
 

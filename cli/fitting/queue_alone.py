@@ -18,8 +18,8 @@ from scheduling.diagnosis.quota_refusals import over_quota
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Reason
+from scheduling.queueing.line import requests_of
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.waiting import requests_of
 
 
 def by_queue_alone(found: Verdict, asked: PendingGang, queues: QueueRegistry) -> Verdict:

@@ -22,7 +22,7 @@ from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
-from kube.codec.written_profiles import profiles_of
+from kube.codec.profiles.written_profiles import profiles_of
 from runtime.controller.moment import Moment
 
 Ask = Callable[[Reader, Asked], Awaitable[Said]]

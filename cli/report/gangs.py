@@ -1,4 +1,4 @@
-"""Gangs as lists show them: which wait, in their order, and what the others hold."""
+"""Reports gangs as lists show them: those that wait, in their order, and what the others hold."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from cli.report.order import natural
-from cli.report.room import placement_of
-from kube.codec.fields import created_at, quantity
+from cli.report.room.sums import placement_of
+from kube.codec.fields import created_at, moment_of, quantity
 from kube.objects.gang import Gang
 from scheduling.model.amounts import PODS
 from scheduling.model.queue import DEFAULT_QUEUE
@@ -83,6 +83,14 @@ def has_failed(gang: Gang) -> bool:
 def is_finished(gang: Gang) -> bool:
     """Say whether what a gang was for has ended: it counts nowhere."""
     return gang.status.phase == FINISHED
+
+
+def gathered_at(gang: Gang) -> float | None:
+    """Return since when all pods of a gang's minimum exist; None where they do not."""
+    for each in gang.status.conditions:
+        if each.type == "Gathered" and each.status == "True":
+            return moment_of(each.last_transition_time)
+    return None
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:

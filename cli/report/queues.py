@@ -1,4 +1,4 @@
-"""Queues: quota, usage, what they borrow and may still take, and which gangs wait in them."""
+"""Reports queues: quota, usage, what they borrow and may still take, and their waiting gangs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from cli.endings import Absent
+from cli.report.fair_share import (
+    SHOWN,
+    NamespaceShareReport,
+    namespace_shares,
+    reasons_of_order,
+    share_of,
+)
 from cli.report.gangs import GangReport, by_name, gang_report, has_failed, in_order, queue_of, waits
-from cli.report.nodes import told
 from cli.report.order import natural
 from cli.report.queue_usage import usage_of
 from cli.report.quota_holders import QuotaHolders
+from cli.report.room.nodes import told
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import quantity
 from kube.objects.base import Quantities
@@ -41,7 +48,8 @@ class ResourceReport(msgspec.Struct, frozen=True, rename="camel"):
 class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
     """One queue; `parent` is empty for a root.
 
-    `quota_held` says who has the quota that the first of its gangs that wait for quota lacks.
+    `quota_held` says who has the quota that the first of its gangs that wait for quota lacks,
+    `share` what it used over time, `shares` what its largest namespaces did.
     """
 
     name: str
@@ -53,6 +61,8 @@ class QueueReport(msgspec.Struct, frozen=True, rename="camel"):
     admitted: int
     resources: tuple[ResourceReport, ...] = ()
     quota_held: tuple[str, ...] = ()
+    share: str = ""
+    shares: Mapping[str, str] = {}
 
 
 class QueuesReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,7 +74,10 @@ class QueuesReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One queue, its waiting gangs in their order, and those that hold anything of it."""
+    """One queue, its waiting gangs in their order, and those that hold anything of it.
+
+    `because` says why a gang stands where it stands; `namespaces` have what each of them used.
+    """
 
     queue: QueueReport
     rules: Mapping[str, str]
@@ -72,6 +85,8 @@ class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
     holding: tuple[GangReport, ...]
     failed: tuple[GangReport, ...] = ()
     unread: tuple[str, ...] = ()
+    because: Mapping[str, str] = {}
+    namespaces: tuple[NamespaceShareReport, ...] = ()
 
 
 def queues_report(found: Snapshot) -> QueuesReport:
@@ -99,6 +114,7 @@ def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
     holding = [gang_report(each) for each in mine if each.status.placement is not None]
     failed = [gang_report(each) for each in mine if has_failed(each)]
     object_of = {each.metadata.name: each for each in found.queues}
+    mine_is = object_of.get(name, GangQueue())
     return OneQueueReport(
         queue=reports.get(name, _empty_default()),
         rules=_rules(object_of[name]) if name in object_of else {},
@@ -106,6 +122,8 @@ def one_queue_report(found: Snapshot, name: str) -> OneQueueReport:
         holding=tuple(sorted(by_name(holding), key=lambda each: each.created)),
         failed=tuple(by_name(failed)),
         unread=told(found.unread),
+        because=reasons_of_order(mine_is, waiting),
+        namespaces=tuple(namespace_shares(mine_is)),
     )
 
 
@@ -129,6 +147,8 @@ def _report(queue: GangQueue, may_take: Mapping[tuple[str, str], str]) -> QueueR
         admitted=queue.status.admitted,
         # One that is not active admits nothing, whatever its quota has left.
         resources=tuple(_resources(queue, may_take if not fault else {})),
+        share=share_of(queue),
+        shares={each.name: each.share for each in namespace_shares(queue)[:SHOWN]},
     )
 
 
@@ -194,6 +214,9 @@ def _rules(queue: GangQueue) -> dict[str, str]:
         found["nodeSelector"] = ",".join(f"{k}={v}" for k, v in sorted(spec.node_selector.items()))
     if spec.stop != "None":
         found["stop"] = spec.stop
+    if spec.fair_sharing is not None:
+        fair = spec.fair_sharing
+        found["fairSharing"] = f"half-life {fair.half_life_seconds} s, weight {fair.weight}"
     if spec.preemption is not None:
         found["preemption.withinQueue"] = spec.preemption.within_queue
         found["preemption.reclaim"] = spec.preemption.reclaim

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from rich.console import Console
 
 from cli.report.gangs import GangReport
-from cli.report.nodes import NodesReport, PoolReport
 from cli.report.queues import QueueReport, ResourceReport
+from cli.report.room.nodes import NodesReport, PoolReport
 from cli.show.table import Cell, cut, line, number, rows
 from cli.show.words import age, amount, bar, phase, whole_amount
 from scheduling.model.quantity import request_amount
@@ -74,6 +74,7 @@ def queues(
     """Print queues as a tree, each with its resources, and how many pods of some sizes fit."""
     cells: list[list[Cell | str]] = []
     shown_queues = found[: limits.queues]
+    shares = ["SHARE"] if any(each.share for each in found) else []
     for queue in shown_queues:
         name = "  " * queue.depth + queue.name
         first: list[Cell | str] = [name, number(queue.pending), number(queue.admitted)]
@@ -83,7 +84,8 @@ def queues(
         for at, each in enumerate(shown or (None,)):
             mine: list[Cell | str] = first if at == 0 else ["", number(""), number("")]
             fitting = [number(each.holes.get(size) if each else None) for size in sizes]
-            cells.append([*mine, *_resource(each), state if at == 0 else "", *fitting])
+            share = [number((queue.share or "-") if at == 0 else "")] if shares else []
+            cells.append([*mine, *_resource(each), *share, state if at == 0 else "", *fitting])
     heads = (
         "QUEUE",
         "PENDING",
@@ -96,7 +98,7 @@ def queues(
         "MAY TAKE",
     )
     if shown_queues:
-        rows(console, (*heads, "ACTIVE", *(f"FIT {size}" for size in sizes)), cells)
+        rows(console, (*heads, *shares, "ACTIVE", *(f"FIT {size}" for size in sizes)), cells)
     left_out(console, len(found) - len(shown_queues), limits.hint)
     for queue in found:
         if not queue.active:

@@ -48,10 +48,12 @@ def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], 
             line(console, ", ".join(f"{name} {value}" for name, value in found.rules.items()))
         for said in queue.quota_held:
             line(console, f"quota: {said}")
+        _shares(console, found, limits)
         console.print()
         title(console, f"{len(found.waiting)} waiting")
         if found.waiting:
             parts.gangs(console, found.waiting, output, now, limits)
+            _because(console, found, limits)
         console.print()
         title(console, f"{len(found.holding)} holding room")
         if found.holding:
@@ -62,6 +64,36 @@ def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], 
             parts.gangs(console, found.failed, output, now, limits)
 
     return printed
+
+
+def _shares(console: Console, found: OneQueueReport, limits: parts.Most) -> None:
+    """Print what namespaces used over time, where that counts."""
+    if found.namespaces:
+        console.print()
+        title(console, "used over time")
+        cells: list[list[Cell | str]] = [
+            [each.name, number(each.share), number(each.weight), _averages(each.usage)]
+            for each in found.namespaces[: limits.gangs]
+        ]
+        rows(console, ("NAMESPACE", "SHARE", "WEIGHT", "ON AVERAGE"), cells)
+        shown = len(cells)
+        parts.left_out(console, len(found.namespaces) - shown, limits.hint)
+
+
+def _averages(usage: Mapping[str, str]) -> str:
+    named = sorted(usage, key=lambda each: ("/" not in each, each))
+    return ", ".join(f"{usage[each]} {each}" for each in named)
+
+
+def _because(console: Console, found: OneQueueReport, limits: parts.Most) -> None:
+    """Say why waiting gangs stand where they stand, where usage counts."""
+    named = [each for each in found.waiting[: limits.gangs] if each.key in found.because]
+    if named:
+        console.print()
+        cells: list[list[Cell | str]] = [
+            [number(each.position or None), each.key, found.because[each.key]] for each in named
+        ]
+        rows(console, ("POS", "GANG", "BECAUSE"), cells)
 
 
 def _holding(console: Console, found: OneQueueReport, output: str, now: float) -> None:

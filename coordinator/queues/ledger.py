@@ -1,6 +1,6 @@
 """Counts what the gangs of each queue hold: pods on nodes, also ending ones, and reserved slots."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from types import MappingProxyType
@@ -30,11 +30,14 @@ class QuotaLedger:
     """What each gang holds, and the sums by queue for the tree that was asked for last.
 
     `gangs` tells RayClusters of one name apart by uid: ending pods of an earlier one stay with the
-    queue that it was admitted in.
+    queue that it was admitted in. `namespaces` has the sums by queue and namespace, `moved` the
+    queues and namespaces of which these changed since that was emptied.
     """
 
     def __init__(self) -> None:
         self.gangs: dict[GangKey, dict[str, Held]] = {}
+        self.namespaces: defaultdict[str, dict[str, Counter[str]]] = defaultdict(dict)
+        self.moved: set[tuple[str, str]] = set()
         self._tree: QuotaTree | None = None
         self._held: Amounts = np.zeros((0, 0), dtype=np.int64)
 
@@ -50,6 +53,7 @@ class QuotaLedger:
         self._add(before, -1)
         self._add(now, +1)
         self._keep(key, uid, now)
+        self._sum_up(key.namespace, before, now)
         return before is not None and (now is None or not _covers(now, before))
 
     def of(self, key: GangKey) -> Mapping[str, Held]:
@@ -69,6 +73,17 @@ class QuotaLedger:
             for each in chain.from_iterable(by_uid.values() for by_uid in self.gangs.values()):
                 self._add(each, +1)
         return self._held
+
+    def _sum_up(self, namespace: str, before: Held | None, now: Held | None) -> None:
+        for held, sign in ((before, -1), (now, +1)):
+            if held is not None:
+                of_queue = self.namespaces[held.queue]
+                sums = of_queue.setdefault(namespace, Counter())
+                for resource, amount in held.amounts.items():
+                    sums[resource] += sign * amount
+                if not any(sums.values()):
+                    del of_queue[namespace]
+                self.moved.add((held.queue, namespace))
 
     def _keep(self, key: GangKey, uid: str, held: Held | None) -> None:
         if held is not None:

@@ -14,8 +14,8 @@ from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.registry import QueueRegistry
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.queueing.line import requests_of
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.waiting import requests_of
 
 NEXT_TURN = 10.0
 """Seconds between two looks of a gang at whether quota is left to ask for nodes, at least."""

@@ -9,10 +9,12 @@ import msgspec
 import numpy as np
 
 from coordinator.queues.census import Census
+from coordinator.queues.fair_share import NOTHING, Told
 from coordinator.queues.registry import ENDING, QueueRegistry
 from coordinator.record.status import pruned
-from kube.codec.fields import quantity
-from kube.objects.queue import RESOURCES_LIMITED, GangQueue
+from kube.codec.fair_share import read_fair_sharing
+from kube.codec.fields import InvalidObject, quantity
+from kube.objects.queue import RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
 from scheduling.diagnosis.wording import written
 from scheduling.model.amounts import CPU, Amounts, is_device
 from scheduling.model.queue import NodeSelectorScope
@@ -22,6 +24,7 @@ from scheduling.queueing.quota_tree import MOST, QuotaTree
 Status = dict[str, Any]
 
 ACTIVE = "Active"
+FAIR_SHARE = "fairShare"
 SHOWN = 3
 """How many resources the summary names."""
 
@@ -39,6 +42,8 @@ class QueueReason(StrEnum):
     NO_NAMESPACE = "NoNamespace"
     NO_DEVICE_QUOTA = "NoDeviceQuota"
     UNLIMITED_RESOURCE = "UnlimitedResource"
+    INVALID_FAIR_SHARING = "InvalidFairSharing"
+    UNREADABLE_USAGE = "UnreadableUsage"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,10 +75,12 @@ def status_of(
     selected: Container[str],
     stamp: str,
     holes: Sequence[Status] = (),
+    told: Told = NOTHING,
 ) -> Status:
     """Return the whole status; `stamp` (RFC 3339) dates the conditions where they changed.
 
-    `selected` are the queues that select any namespace, `holes` are those of this queue.
+    `selected` are the queues that select any namespace, `holes` are those of this queue, `told` is
+    what is said of its usage over time.
     """
     name, tree = found.metadata.name, usage.tree
     used, borrowed = _amounts(name, registry, census, usage)
@@ -96,10 +103,17 @@ def status_of(
                 *_selects_none(found, selected),
                 *_binds_none(found, registry),
                 *_leaves_unlimited(found, tree),
+                *_counts_no_usage(found, told),
             )
         ],
     }
-    return _pruned(status)
+    return with_usage(_pruned(status), told)
+
+
+def with_usage(status: Status, told: Told) -> Status:
+    """Return a status that says this of the usage over time, and nothing else of it."""
+    rest = {key: each for key, each in status.items() if key != FAIR_SHARE}
+    return rest if told.status is None else rest | {FAIR_SHARE: told.status}
 
 
 def recorded(found: GangQueue) -> Status:
@@ -234,6 +248,18 @@ def _leaves_unlimited(found: GangQueue, tree: QuotaTree) -> Iterator[_Condition]
             f"{root} has quota of it; allowed: an amount here or in a queue above, 0 for none"
         )
         yield _Condition(RESOURCES_LIMITED, QueueReason.UNLIMITED_RESOURCE, message)
+
+
+def _counts_no_usage(found: GangQueue, told: Told) -> Iterator[_Condition]:
+    """Say of a queue that what it used over time does not count, or not all of it."""
+    try:
+        read_fair_sharing(found)
+    except InvalidObject as error:
+        message = f"{error}; until that is mended usage over time does not count"
+        yield _Condition(USAGE_COUNTED, QueueReason.INVALID_FAIR_SHARING, message)
+        return
+    if told.fault:
+        yield _Condition(USAGE_COUNTED, QueueReason.UNREADABLE_USAGE, told.fault)
 
 
 def _dated(condition: _Condition, found: GangQueue, stamp: str) -> Status:

@@ -23,7 +23,7 @@ from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
 from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.gang.source import GangSource
 from kube.objects.queue import Timeouts
 from runtime.controller.moment import Moment

@@ -14,7 +14,7 @@ from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import PendingGang
 from scheduling.model.placement import Assignment, amounts_of
-from scheduling.queueing.waiting import requests_of
+from scheduling.queueing.line import requests_of
 
 STEPS = 100_000
 """What the search for a node for one pod may take, which needs none as a rule."""

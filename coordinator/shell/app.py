@@ -31,7 +31,6 @@ from coordinator.state_settings import StateSettings
 from kube.api.client import Client, Resource
 from kube.api.leader_election import Term
 from kube.api.leading import election, lead_on_fresh_lists, wait_synced
-from kube.api.reflector import Reflector, Selection
 from kube.api.resources import (
     APP_WRAPPERS,
     DEVICE_CLASSES,
@@ -50,11 +49,13 @@ from kube.api.resources import (
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
-from kube.api.watch_events import feeding
+from kube.api.watch.events import feeding
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.storage import WATCHES, ObservedFact
-from kube.codec.written_profiles import profiles_of
+from kube.codec.profiles.written_profiles import profiles_of
+from kube.codec.volumes.storage import WATCHES, ObservedFact
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
@@ -248,6 +249,12 @@ class Coordinator:
         """Whether every watch that all gangs need has its first list."""
         return all(reflector.synced for reflector in self.reflectors.values())
 
+    @property
+    def tells_each_scheduler(self) -> bool:
+        """Whether each kube-scheduler that starts is told of all nominations."""
+        settings = self._settings
+        return settings.guard is Guard.NOMINATION and settings.scheduler_forgets
+
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -256,7 +263,7 @@ class Coordinator:
                 tasks.create_task(reflector.run())
             tasks.create_task(self._suspicion.run())
             tasks.create_task(self._contend())
-            if self._settings.guard is Guard.NOMINATION:
+            if self.tells_each_scheduler:
                 tasks.create_task(scheduler_lease.follow(self._client, self.loop.feed))
 
     async def _contend(self) -> None:

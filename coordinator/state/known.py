@@ -16,6 +16,7 @@ from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
+from coordinator.queues.fair_share import FairShareLedger
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
@@ -32,7 +33,7 @@ from coordinator.state.room.reserved_room import ReservedRoom
 from coordinator.state.room.submitter_room import SubmitterRoom
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
-from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
 from scheduling.admission.refusal_memory import Memory
 from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey
@@ -140,6 +141,7 @@ class Known:
     followed: Outward = field(default_factory=Outward)
     """What gangs were last told of the queues."""
     quota: QuotaLedger = field(default_factory=QuotaLedger)
+    fair: FairShareLedger = field(default_factory=FairShareLedger)
     reports: QueueReports = field(default_factory=QueueReports)
     waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
     agenda: Agenda = field(default_factory=Agenda)
@@ -196,5 +198,5 @@ class Known:
                 yield each.attempts.not_before
         if self.term.forbidden_until > NEVER:
             yield self.term.forbidden_until
-        if self.reports.next_at is not None and not self.blind:
-            yield self.reports.next_at
+        if not self.blind:
+            yield from (at for at in (self.reports.next_at, self.fair.next_at) if at is not None)

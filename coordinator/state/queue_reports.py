@@ -18,9 +18,11 @@ from coordinator.queues.status import (
     recorded,
     status_of,
     usage_of,
+    with_usage,
 )
 from coordinator.queues.write_budget import NEVER
 from coordinator.state.known import Known
+from coordinator.state.usage import settle_usage
 from kube.objects.names import QUEUE_FINALIZER
 from kube.objects.queue import GangQueue
 from runtime.controller.moment import Moment
@@ -31,6 +33,7 @@ SETTLE = 1.0
 
 def report(known: Known, moment: Moment) -> list[QueueAction]:
     """Return the writes that are due and within the budget."""
+    settle_usage(known, moment)
     _mark(known, moment.now)
     reports = known.reports
     if known.blind or reports.next_at is None or reports.next_at > moment.now:
@@ -116,9 +119,7 @@ def _write_status(
     known: Known, found: GangQueue, usage: Usage, room: QueueHoles, moment: Moment
 ) -> QueueAction | None:
     reports, meta = known.reports, found.metadata
-    selected = reports.selected.names
-    holes = room.of(meta.name)
-    status = status_of(found, known.queues, reports.census, usage, selected, moment.stamp, holes)
+    status = _status(known, found, usage, room, moment)
     if not _is_news(status, recorded(found), its_turn=meta.name in reports.turns.came):
         reports.turns.came.discard(meta.name)
         return None
@@ -128,8 +129,18 @@ def _write_status(
         return None
     reports.budget.spend(moment.now, meta.name)
     reports.turns.came.discard(meta.name)
+    status = with_usage(status, known.fair.renewed(meta.name, moment))
     asked = WriteQueueStatus(meta.name, meta.uid, meta.resource_version, status, found.status)
     return _send(reports.write_of(meta.name), asked)
+
+
+def _status(
+    known: Known, found: GangQueue, usage: Usage, room: QueueHoles, moment: Moment
+) -> Status:
+    name, reports = found.metadata.name, known.reports
+    selected, holes, told = reports.selected.names, room.of(name), known.fair.told(name)
+    stamp = moment.stamp
+    return status_of(found, known.queues, reports.census, usage, selected, stamp, holes, told)
 
 
 def _again_at(known: Known, found: GangQueue) -> float:

@@ -2,11 +2,13 @@
 
 from math import inf
 
-from kube.codec.fields import read_amounts
+from kube.codec.fair_share import read_fair_sharing
+from kube.codec.fields import InvalidObject, read_amounts
 from kube.codec.selectors import selector
 from kube.objects.queue import Ageing, GangQueue, Preemption
 from scheduling.model.constraints import Requirement
 from scheduling.model.queue import (
+    FairSharing,
     NodeSelectorScope,
     Ordering,
     Queue,
@@ -43,7 +45,16 @@ def read_queue(found: GangQueue) -> Queue:
         node_selector_scope=NodeSelectorScope(spec.node_selector_scope),
         gets_nodes=spec.provisioning is not None,
         stop=Stop(spec.stop),
+        fair=_fair_sharing(found),
     )
+
+
+def _fair_sharing(found: GangQueue) -> FairSharing | None:
+    """Return how usage counts; where that cannot be read it does not, and the queue works on."""
+    try:
+        return read_fair_sharing(found)
+    except InvalidObject:
+        return None
 
 
 def read_namespaces(found: GangQueue) -> tuple[Requirement, ...] | None:

@@ -17,6 +17,7 @@ from kube.objects.base import (
     SelectorRequirement,
     Slim,
 )
+from kube.objects.fair_share import FairShare, FairSharing
 from kube.objects.gang import COUNT, NAME, GangCondition
 from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
@@ -25,6 +26,7 @@ CREATE_WHEN_ADMITTED = "WhenAdmitted"
 KEEP_BROKEN = "Keep"
 REQUEUE_BROKEN = "Requeue"
 RESOURCES_LIMITED = "ResourcesLimited"
+USAGE_COUNTED = "UsageCounted"
 LONGEST_SLOT = 30 * 24 * 3600
 """Seconds for which a slot may be kept: as with the coordinator's setting, never for ever."""
 
@@ -283,6 +285,13 @@ class GangQueueSpec(Part, frozen=True):
         int | None,
         Allows("How long gangs run that have no muster.dev/expected-duration.", **_SECONDS),
     ] = None
+    fair_sharing: Annotated[
+        FairSharing | None,
+        Allows(
+            "Order queues, and with ordering Priority the namespaces in the queue, by what they "
+            "used over time. Absent means by what queues use at the moment."
+        ),
+    ] = None
     preemption: Preemption | None = None
     timeouts: Timeouts | None = None
     provisioning: Annotated[
@@ -332,6 +341,7 @@ class GangQueueStatus(Part, frozen=True):
             **ATOMIC_LIST,
         ),
     ] = ()
+    fair_share: FairShare | None = None
     conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
 
 

@@ -40,9 +40,9 @@ from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.queue import Queue, WhenBlocked
 from scheduling.model.verdict import Reason, Refusal
+from scheduling.queueing.line import Place
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues
-from scheduling.queueing.waiting import Place, place_of
 
 SOON = 1.0
 """Seconds until the next cycle, where this one had to leave verdicts on empty nodes to it."""
@@ -356,7 +356,7 @@ class Blocking:
         return self._tree.index[gang.queue]
 
     def _place(self, gang: PendingGang) -> Place:
-        return place_of(gang, self._queue(gang.queue).ordering)
+        return self._queues.waiting.line(gang.queue).place(gang)
 
     def _turn(self, gang: PendingGang) -> Turn:
         is_overdue = gang.key in self._queues.overdue

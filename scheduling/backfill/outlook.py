@@ -14,8 +14,8 @@ from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.pod import PodShape
+from scheduling.queueing.line import requests_of
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.waiting import requests_of
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.pod_index import ExistingPods
 

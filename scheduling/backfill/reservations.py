@@ -22,7 +22,7 @@ from math import inf
 from scheduling.backfill.outlook import Outlook, RunningGang
 from scheduling.model.amounts import Mask
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.queueing.waiting import Place
+from scheduling.queueing.line import Place
 
 Turn = tuple[float, str, str]
 """What orders overdue gangs of all queues: their arrival, then their names."""

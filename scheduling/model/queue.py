@@ -64,6 +64,19 @@ class WhileBorrowing(StrEnum):
 
 
 @dataclass(frozen=True)
+class FairSharing:
+    """How what a queue and its namespaces held in the past counts in the order of gangs.
+
+    After `half_life` seconds it counts half. A queue of `weight` 2 may hold twice as much as one of
+    weight 1; `weights` are those of its namespaces, 1 where nothing is said.
+    """
+
+    half_life: float = 7 * 24 * 3600.0
+    weight: int = 1
+    weights: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Queue:
     """The rules of one queue.
 
@@ -79,7 +92,8 @@ class Queue:
     sorted, of the nodes that its gangs may use, `node_selector_scope` says for which pods.
     `while_borrowing` says so of those that its gangs stop to borrow, of at most the priority
     `borrowers_priority`. `gets_nodes` says that an autoscaler is asked for nodes for its gangs.
-    `stop` says that it, and the queues below it, admit nothing new.
+    `stop` says that it, and the queues below it, admit nothing new. `fair` says how usage in the
+    past counts in its order; None where only what is held now does.
     """
 
     name: str
@@ -101,6 +115,7 @@ class Queue:
     node_selector_scope: NodeSelectorScope = NodeSelectorScope.DEVICES
     gets_nodes: bool = False
     stop: Stop = Stop.NONE
+    fair: FairSharing | None = None
 
     @property
     def preempts(self) -> bool:

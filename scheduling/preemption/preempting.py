@@ -26,8 +26,8 @@ from scheduling.preemption.holds import Holds
 from scheduling.preemption.search import Outlook, Search
 from scheduling.preemption.standing import Standing
 from scheduling.preemption.turns import Turns
+from scheduling.queueing.line import requests_of
 from scheduling.queueing.queues import Queues
-from scheduling.queueing.waiting import requests_of
 from scheduling.state.node_snapshot import NodeSnapshot
 
 LISTING = 300

@@ -12,8 +12,8 @@ from scheduling.model.amounts import Amounts, exact_sum
 from scheduling.model.gang import PendingGang
 from scheduling.preemption.freed import Freed
 from scheduling.preemption.minimal_set import first_enough, spared
+from scheduling.queueing.line import requests_of
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.waiting import requests_of
 from scheduling.state.pod_index import ExistingPods
 
 QUESTION = 20_000

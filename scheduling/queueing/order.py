@@ -22,9 +22,13 @@ import numpy as np
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import WhenBlocked
-from scheduling.queueing.quota_tree import QuotaTree, Shares, millionths
+from scheduling.queueing.fair_shares import FairShares
+from scheduling.queueing.line import Line, requests_of
+from scheduling.queueing.line_progress import NO_END, LineProgress
+from scheduling.queueing.queue_shares import QueueShares
+from scheduling.queueing.quota_tree import EVERY, QuotaTree
 from scheduling.queueing.refusal_refresh import BEHIND, DECIDED, QUOTA, UndecidedGangs
-from scheduling.queueing.waiting import Line, WaitingGangs, requests_of
+from scheduling.queueing.waiting import WaitingGangs
 
 Rank = tuple[int, int, int, float, int, float, str, str]
 """Setbacks, borrowing level, turn, share, priority (falling), arrival, namespace, name."""
@@ -34,10 +38,6 @@ REPAIR, OVERDUE, USUAL = range(3)
 
 PROTECTED = 100
 """So many gangs of a queue that wait for quota are looked at; those behind them come later."""
-
-NO_END = 2**31
-"""The position up to which a line goes on that nothing stops."""
-
 
 Level = Callable[[PendingGang, int], int]
 """How far up the quota is that covers a gang, given that which covers it beside all in use."""
@@ -55,7 +55,7 @@ class QueueOrder:
     gangs that may reclaim it.
 
     Of most queues nothing is decided in a cycle: all of them together are looked at as columns.
-    Only a queue whose turn comes is walked gang by gang (`_Progress`).
+    Only a queue whose turn comes is walked gang by gang (`LineProgress`).
     """
 
     def __init__(
@@ -65,22 +65,21 @@ class QueueOrder:
         cluster: Mapping[str, int],
         overdue: Container[GangKey] = frozenset(),
         level: Level = _counted,
+        fair: FairShares | None = None,
     ) -> None:
         self._tree: QuotaTree = waiting.tree
         self._waiting, self._columns, self._overdue = waiting, waiting.columns, overdue
         self._level = level
-        self._cluster = np.maximum(1, self._tree.requests(cluster))
         self._most = self._tree.most
         if cluster:
             self._most = np.minimum(self._most, self._tree.requests(cluster))
         self._held = held.copy()
         self._used = self._tree.used(self._held)
         self._available = self._tree.available(self._used)
-        self._shares = self._tree.shares(self._used)
-        self._progress: dict[str, _Progress] = {}
+        self._shares = QueueShares(self._tree, cluster, self._used, fair)
+        self._progress: dict[str, LineProgress] = {}
         self._entries: list[tuple[Rank, int, str, int]] = []
         self._moves = 0  # how often shares changed: a rank from before that may be another by now
-        self._shares_held: dict[int, float] = {}
         self._settled: list[int] = []
         self._next_demands = np.zeros_like(held)
         self._begins_with: Mask | None = None
@@ -109,16 +108,21 @@ class QueueOrder:
 
     def take(self, gang: PendingGang, amounts: Mapping[str, int]) -> None:
         """Count what an admitted gang holds from now on, by resource."""
-        self.take_row(gang, self._tree.requests(amounts))
+        self._shares.charge(gang.queue, amounts)
+        self._take(gang, self._tree.requests(amounts))
 
     def take_row(self, gang: PendingGang, demand: Amounts) -> None:
-        """Count what a gang holds from now on; a row over the tree's columns."""
+        """Count what was promised to a gang; a row over the tree's columns."""
+        self._shares.charge(gang.queue, requests_of(gang.minimum))
+        self._take(gang, demand)
+
+    def _take(self, gang: PendingGang, demand: Amounts) -> None:
         row = self._tree.index[gang.queue]
         self._held[row] += demand
         self._note_move()
         changed = list(self._tree.take(row, demand, self._used))
         if changed:
-            self._shares[changed] = self._tree.shares(self._used, changed)
+            self._shares.note_use(changed, self._used)
             self._available = self._tree.available(self._used)
             self._drop_uncovered()
 
@@ -144,11 +148,11 @@ class QueueOrder:
         self._begins_with = self._blocked = None
         self._used = self._tree.used(self._held)
         self._available = self._tree.available(self._used)
-        self._shares = self._tree.shares(self._used)
+        self._shares.note_use(EVERY, self._used)
 
     def _note_move(self) -> None:
         self._moves += 1
-        self._shares_held.clear()
+        self._shares.note_held()
 
     def settle(self, gang: PendingGang) -> None:
         """Note that a gang was decided that was not handed out."""
@@ -244,7 +248,7 @@ class QueueOrder:
             ],
             dtype=np.intp,
         )
-        shares = np.where(levels > 0, self._shares_of_cluster(queues), self._shares[queues])
+        shares = self._shares.of_all(queues, levels, self._held, self._used)
         told = (heads, levels.tolist(), shares.tolist())
         for (line, at), level, share in zip(*told, strict=True):
             yield self._rank_of(line, at, level, share)
@@ -253,7 +257,7 @@ class QueueOrder:
         """Go on gang by gang in a queue whose turn has come."""
         line, begins = self._waiting.line(name), int(self._columns.starts[row])
         covered = self._covered[begins : begins + len(line.gangs)]
-        progress = _Progress(line, self._waiting.requests(line), covered, int(self._ends[row]))
+        progress = LineProgress(line, self._waiting.requests(line), covered, int(self._ends[row]))
         progress.find(self._allowance(name))
         self._progress[name] = progress
 
@@ -352,7 +356,7 @@ class QueueOrder:
         row: Amounts = self._available[self._tree.index[name]]
         return row
 
-    def _rank(self, progress: "_Progress") -> Rank:
+    def _rank(self, progress: LineProgress) -> Rank:
         """Return what orders the next gang of a queue among those of the others."""
         return self._rank_with(progress.line, progress.at, progress.demand)
 
@@ -365,11 +369,11 @@ class QueueOrder:
         row = self._tree.index[line.queue.name]
         counted = self._tree.borrowing_level(row, demand, self._held, self._used)
         level = self._level(line.gangs[at], counted)
-        share = self._share_held(row) if level else float(self._shares[row])
+        share = self._shares.of(row, level, self._held, self._used)
         return self._rank_of(line, at, level, share)
 
     def _rank_of(self, line: Line, at: int, level: int, share: float) -> Rank:
-        setbacks, _, _, created, namespace, name = line.places[at]
+        setbacks, *_, created, namespace, name = line.places[at]
         gang = line.gangs[at]
         if gang.key in self._overdue and not gang.only_repairs:
             return setbacks, level, OVERDUE, 0.0, 0, created, namespace, name
@@ -393,17 +397,6 @@ class QueueOrder:
         begins = int(self._columns.starts[self._tree.index[gang.queue]])
         return begins + self._waiting.line(gang.queue).position(gang)
 
-    def _share_held(self, row: int) -> float:
-        """Return the share of the cluster that one queue holds."""
-        if row not in self._shares_held:
-            self._shares_held[row] = float(self._shares_of_cluster(np.array([row]))[0])
-        return self._shares_held[row]
-
-    def _shares_of_cluster(self, queues: Positions) -> Shares:
-        holds = np.maximum(self._held[queues], self._used[queues])
-        found: Shares = millionths(holds, self._cluster).max(axis=1, initial=0)
-        return found
-
     # ---- what was not decided
 
     def undecided(self) -> UndecidedGangs:
@@ -418,95 +411,6 @@ class QueueOrder:
             why[begins : begins + len(progress.given)][progress.given] = DECIDED
         why[self._settled] = DECIDED
         return UndecidedGangs(why, ends, self._used, self._available)
-
-
-class _Progress:
-    """How far one line has come: the gangs that its quota let through when the cycle began.
-
-    `covered` says which those are; none behind `end` is decided but repairs. `given` are those that
-    were handed out.
-    """
-
-    def __init__(self, line: Line, demands: Amounts, covered: Mask, end: int) -> None:
-        self.line, self.end = line, end
-        self.given = np.zeros(len(line.gangs), dtype=np.bool_)
-        self._demands = demands
-        self._open = np.flatnonzero(covered)
-        self._next = 0
-        self._is_short_first = False
-        if end < NO_END:
-            self._stop_at(end)
-
-    @property
-    def _is_strict(self) -> bool:
-        return self.line.queue.when_blocked is WhenBlocked.STRICT
-
-    @property
-    def at(self) -> int:
-        """The position of the next gang."""
-        return int(self._open[self._next])
-
-    @property
-    def demand(self) -> Amounts:
-        """What the next gang asks for."""
-        row: Amounts = self._demands[self.at]
-        return row
-
-    def is_at(self, position: int) -> bool:
-        """Say whether the gang at this position is the next, and may be decided."""
-        return self._next < len(self._open) and self.at == position
-
-    def find(self, allowance: Amounts) -> bool:
-        """Go on to the next gang that the quota covers; say whether there is one."""
-        if self._next >= len(self._open):
-            return False
-        if bool((self.demand <= np.maximum(allowance, 0)).all()):
-            return True
-        if self._is_strict:
-            self._stop_at(self.at)
-        self._drop_uncovered(allowance)
-        return self._next < len(self._open)
-
-    def _drop_uncovered(self, allowance: Amounts) -> None:
-        """Leave out the gangs that the quota no longer covers: within a cycle it only shrinks."""
-        rest = self._open[self._next :]
-        covered = (self._demands[rest] <= np.maximum(allowance, 0)).all(axis=1)
-        self._open = np.concatenate([self._open[: self._next], rest[covered]])
-
-    def step(self) -> PendingGang:
-        """Hand out the next gang."""
-        at = self.at
-        self.given[at] = True
-        self._next += 1
-        return self.line.gangs[at]
-
-    def put_short_first(self) -> None:
-        """Order those that may pass a blocked gang: priority, repairs, then the shorter one, once.
-
-        (Tsafrir et al., "Backfilling Using System-Generated Predictions Rather than User Runtime
-        Estimates", 2007: the order in which gangs pass costs the blocked one nothing.)
-        """
-        if self._is_short_first:
-            return
-        self._is_short_first = True
-        gangs = self.line.gangs
-        rest = self._open[self._next :].tolist()
-        rest.sort(
-            key=lambda at: (-gangs[at].priority, not gangs[at].only_repairs, gangs[at].duration, at)
-        )
-        self._open = np.concatenate([self._open[: self._next], np.array(rest, dtype=np.intp)])
-
-    def stop_behind(self, gang: PendingGang) -> None:
-        """Let all that are behind a gang wait."""
-        self._stop_at(self.line.position(gang))
-
-    def _stop_at(self, position: int) -> None:
-        """Let nothing behind a position be decided but repairs."""
-        self.end = min(self.end, position)
-        rest = self._open[self._next :]
-        goes_on = [at <= self.end or self.line.gangs[at].is_repair for at in rest.tolist()]
-        rest = rest[np.array(goes_on, dtype=np.bool_)]
-        self._open = np.concatenate([self._open[: self._next], rest])
 
 
 def _times(demand: Amounts, left: Amounts) -> int:

@@ -11,6 +11,7 @@ from scheduling.model.amounts import Amounts, Requests
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.preemption import GangPart
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
+from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
 
@@ -45,7 +46,8 @@ class Queues:
     backfills. `aged` are the gangs that waited so long, or were passed so often, that no gang of
     their queue may pass them any more; `overdue` those of them that waited so long that no gang of
     another queue may either. `parts` are those of all running gangs, asked only where a gang is
-    refused whose queue may preempt.
+    refused whose queue may preempt. `fair` is what queues with fair sharing used over time; None
+    where there is none of them.
     """
 
     waiting: WaitingGangs
@@ -56,6 +58,7 @@ class Queues:
     aged: Set[GangKey] = frozenset()
     overdue: Set[GangKey] = frozenset()
     parts: Callable[[], Iterable[GangPart]] = _no_parts
+    fair: FairShares | None = None
 
 
 def one_queue(pending: Iterable[PendingGang], queue: Queue | None = None) -> Queues:

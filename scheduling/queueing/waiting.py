@@ -3,89 +3,19 @@
 Kept from one cycle to the next, so that a cycle pays for the gangs that came and went, not for all.
 """
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import accumulate
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 import numpy as np
 
 from scheduling.model.amounts import Amounts, Mask, Positions
-from scheduling.model.gang import SUBMITTER, GangKey, Group, PendingGang
-from scheduling.model.queue import Ordering, Queue
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.queueing.fair_line import FairLine, line_of
+from scheduling.queueing.fair_shares import FairShares
+from scheduling.queueing.line import Line, requests_of
 from scheduling.queueing.quota_tree import QuotaTree
 
 EVERY = slice(None)
-
-Place = tuple[int, int, bool, float, str, str]
-"""What orders the gangs of a queue: setbacks, priority (falling), no repair, arrival, names."""
-
-
-def place_of(gang: PendingGang, ordering: Ordering) -> Place:
-    """Return the place of a gang among those of its queue; the smallest comes first.
-
-    A gang that had room of late and could make no use of it comes after all others. A repair comes
-    before what has not begun: until it has the room, all that its gang holds may be of no use.
-    """
-    priority = 0 if ordering is Ordering.FIFO else -gang.priority
-    names = gang.key.namespace, gang.key.name
-    return gang.setbacks, priority, not gang.only_repairs, gang.created, *names
-
-
-def requests_of(groups: Iterable[Group]) -> Mapping[str, int]:
-    """Return what all pods of the gang in the groups ask for together, by resource."""
-    total: Counter[str] = Counter()
-    for group in (each for each in groups if each.pod_set != SUBMITTER):
-        for resource, amount in group.shape.requests:
-            total[resource] += amount * group.count
-    return total
-
-
-class Line:
-    """The waiting gangs of one queue, in their order; `rows` are those of their requests."""
-
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self.places: list[Place] = []
-        self.gangs: list[PendingGang] = []
-        self._rows: list[int] = []
-        self._as_array: Positions | None = None
-
-    @property
-    def rows(self) -> Positions:
-        """The rows of the gangs, worked out when the line has changed."""
-        if self._as_array is None:
-            self._as_array = np.array(self._rows, dtype=np.intp)
-        return self._as_array
-
-    def put(self, gang: PendingGang, row: int) -> None:
-        """Let a gang wait at its place."""
-        place = place_of(gang, self.queue.ordering)
-        at = bisect_left(self.places, place)
-        self._as_array = None
-        self.places.insert(at, place)
-        self.gangs.insert(at, gang)
-        self._rows.insert(at, row)
-
-    def drop(self, gang: PendingGang) -> int:
-        """Take a gang out; return its row."""
-        at = self.position(gang)
-        self._as_array = None
-        del self.places[at], self.gangs[at]
-        return self._rows.pop(at)
-
-    def position(self, gang: PendingGang) -> int:
-        """Return how many gangs of the queue are before this one."""
-        return bisect_left(self.places, place_of(gang, self.queue.ordering))
-
-    def minimums_ahead(self) -> Iterable[tuple[GangKey, int]]:
-        """Yield each gang with how many before it wait for their minimum.
-
-        One that has its minimum waits for surplus alone and is before no other gang.
-        """
-        ahead = accumulate((bool(gang.minimum) for gang in self.gangs), initial=0)
-        return zip((gang.key for gang in self.gangs), ahead, strict=False)
 
 
 class Columns(NamedTuple):
@@ -122,7 +52,9 @@ class WaitingGangs:
     def __init__(self, tree: QuotaTree) -> None:
         self.tree = tree
         self.changes: Positions = np.zeros(len(tree.names), dtype=np.intp)
-        self._lines = tuple(Line(each) for each in tree.queues)
+        self._lines = tuple(line_of(each) for each in tree.queues)
+        self._fair = tuple(each for each in self._lines if isinstance(each, FairLine))
+        self._overdue: Set[GangKey] = frozenset()
         self._where: dict[GangKey, tuple[Line, PendingGang]] = {}
         self._free: list[int] = []
         self._constrained: set[GangKey] = set()
@@ -181,6 +113,22 @@ class WaitingGangs:
             self._constrained.discard(key)
             self._mounting.discard(key)
             self._repairs.discard(key)
+
+    def arrange(self, shares: FairShares | None, overdue: Set[GangKey]) -> None:
+        """Order the gangs of queues with fair sharing as their namespaces have used them.
+
+        Until it is called, gangs that came stand at the end of their priority.
+        """
+        if shares is None or not self._fair:
+            return
+        if overdue != self._overdue:
+            for key in overdue ^ self._overdue:
+                if key in self._where:
+                    self._where[key][0].sort_again(key.namespace)
+            self._overdue = frozenset(overdue)
+        for line in self._fair:
+            if line.arrange(shares, overdue):
+                self._note_change(line)
 
     def _note_change(self, line: Line) -> None:
         self.changes[self.tree.index[line.queue.name]] += 1

@@ -11,7 +11,7 @@ import yaml
 from certs.__main__ import into_the_cluster
 from coordinator.gang.nominations import Guard
 from coordinator.settings import Settings as CoordinatorSettings
-from kube.codec.storage import WATCHES
+from kube.codec.volumes.storage import WATCHES
 from kube.objects import names
 from webhook.settings import Settings as WebhookSettings
 
@@ -297,7 +297,7 @@ USED: dict[str, Rights] = {
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
         # coordinator/shell/app.py: where a profile has default constraints that refuse
-        # kube/codec/storage.py: what is watched for the sake of volumes
+        # kube/codec/volumes/storage.py: what is watched for the sake of volumes
         **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},
         # coordinator/shell/writes/gang_writes.py: create, patch of the spec, delete of another's,
         # get after a failed write; the status has its own right

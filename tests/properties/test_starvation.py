@@ -1,13 +1,13 @@
 """Every gang that could run is admitted in the end, also while others go on arriving."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from scheduling.model.queue import Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
+from scheduling.model.queue import FairSharing, Ordering, Queue, Reclaim, WhenBlocked, WithinQueue
 from tests.builders import GPU
 from tests.examples import examples
 from tests.scheduling.timeline import Job, Node, Timeline, fits_alone
@@ -187,10 +187,14 @@ def assert_starts_within(
     nodes: Sequence[Node],
     large: Job,
     some: Sequence[Stream],
+    used: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
+    """Run it all; `used` is what namespaces of its queue used before, where that counts."""
     bound = ARRIVES + wait
     small = [job for each in some for job in each.until(bound)]
     timeline = Timeline(queues, nodes, [large, *small])
+    if used is not None:
+        timeline.usages[large.queue].begin_with(used, {}, 0.0)
     timeline.run(bound + large.runs)
     assert "large" in timeline.ended, timeline.says()
 
@@ -257,3 +261,43 @@ def test_an_aged_gang_keeps_its_node_while_it_waits_for_quota_and_its_quota_as_w
         Stream(Job("t0", "two", 0.0, 2.0, ((1, 1, 2),), told=2.0), 0.7),
     ]
     assert_starts_within(longest_wait(small), queues, [Node(3, 8), Node(2, 1)], large, small)
+
+
+HEAVY, LIGHT = "team", ("one", "two")
+
+
+@st.composite
+def heavy_users(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[Stream]]:
+    """A large gang of a namespace that used far more than others, whose gangs come for ever."""
+    gpus = draw(st.integers(2, 4))
+    fair = FairSharing(draw(st.sampled_from((5.0, 1e6))), draw(st.integers(1, 3)))
+    rule, parent = draw(st.sampled_from(RULES)), draw(st.sampled_from(("", "all")))
+    queues = [
+        replace(queue, longest_wait=WAIT, most_passes=inf, when_blocked=rule, fair=fair)
+        for queue in (
+            Queue("all"),
+            Queue("own", parent, limit(gpus)),
+            Queue("two", parent, limit(draw(st.integers(1, gpus)))),
+        )
+    ]
+    pods = ((1, draw(st.integers(1, gpus)), draw(st.integers(0, 2))),)
+    large = Job("large", "own", ARRIVES, 1.0, pods, told=1.0, namespace=HEAVY)
+    some = [draw(streams(f"s{at}", "own", (0,))) for at in range(draw(st.integers(1, 2)))]
+    mine = [
+        replace(each, job=replace(each.job, namespace=LIGHT[at])) for at, each in enumerate(some)
+    ]
+    others = [draw(streams("t0", "two", (0, 1)))] if draw(st.booleans()) else []
+    return queues, [Node(gpus, 8)], large, mine + others
+
+
+@examples(16, otherwise=5)
+@given(heavy_users())
+def test_a_gang_of_the_heaviest_namespace_starts_within_the_same_bound(
+    cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
+) -> None:
+    """Others go before it for as long as it has not waited too long, and then no more."""
+    queues, nodes, large, some = cluster
+    if fits_alone(queues, nodes, large):
+        used = {HEAVY: {GPU: 1e6, "cpu": 1e9}}
+        assert_starts_within(longest_wait(some), queues, nodes, large, some, used)
+        event("fits alone")

@@ -4,6 +4,7 @@ What is decided is decided by the cycle, with ages as the coordinator counts the
 something happened, and when the one before asks for it.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,8 +22,10 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.queue import Queue
 from scheduling.model.verdict import Admitted, Decision, Refusal, Verdict
+from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.usage import QueueUsage
 from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import GPU, columns, gang, group, node, shape
@@ -57,10 +60,11 @@ class Job:
     priority: int = 0
     told: float = inf
     fails: int = 0
+    namespace: str = "team"
 
     @property
     def key(self) -> GangKey:
-        return GangKey("team", self.name)
+        return GangKey(self.namespace, self.name)
 
     def asks(self, surplus: int, setbacks: int, *, runs: bool) -> PendingGang:
         """What it asks for: all of it, or the rest of its surplus."""
@@ -74,7 +78,7 @@ class Job:
             created=self.arrives,
             priority=self.priority,
         )
-        return replace(asked, queue=self.queue, duration=self.told, setbacks=setbacks)
+        return replace(asked, key=self.key, queue=self.queue, duration=self.told, setbacks=setbacks)
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,9 @@ class Timeline:
         named = (node(f"n{at}", gpu=n.gpus, cpu=n.cpus) for at, n in enumerate(nodes))
         self._columns = columns(*named)
         self._waiting, self._ages = WaitingGangs(self.tree), Ages()
+        fair = {each.name: each.fair for each in queues if each.fair is not None}
+        self.usages = {name: QueueUsage(rules, 0.0) for name, rules in fair.items()}
+        self._holds: dict[tuple[str, str], Counter[str]] = {}
         self._memory: Memory | None = None
         self._parts: list[GangPart] = []
         self._failures: dict[GangKey, int] = {}
@@ -280,8 +287,24 @@ class Timeline:
                 self._ask(self.jobs[key])
         return bool(fresh)
 
+    def _fair_shares(self) -> FairShares | None:
+        """Count what was held until now, where any queue has fair sharing."""
+        holds = defaultdict[tuple[str, str], Counter[str]](Counter)
+        for part in self._parts:
+            for _, amounts in part.room:
+                holds[part.queue, part.gang.namespace].update(dict(amounts))
+        for queue, namespace in {**self._holds, **holds}:
+            if queue in self.usages:
+                self.usages[queue].hold(namespace, holds[queue, namespace], self.now)
+        self._holds = {at: held for at, held in holds.items() if held}
+        for usage in self.usages.values():
+            usage.settle(self.now)
+        return FairShares(self.usages, self.tree, self._cluster) if self.usages else None
+
     def _told(self) -> Queues:
         parts, ages = tuple(self._parts), self._ages
+        fair = self._fair_shares()
+        self._waiting.arrange(fair, ages.overdue)
         return Queues(
             self._waiting,
             self._held(),
@@ -291,6 +314,7 @@ class Timeline:
             ages.aged,
             ages.overdue,
             lambda: parts,
+            fair,
         )
 
     def _holdings(self) -> Iterable[Holding]:

@@ -135,6 +135,12 @@ function named(queue) {
   return made;
 }
 
+function shares(queue) {
+  const made = element("span", queue.share);
+  for (const [name, share] of Object.entries(queue.shares)) made.append(element("div", `${name} ${share}`));
+  return made;
+}
+
 const QUEUES = [
   ["Queue", named],
   ["Waiting", (queue) => queue.pending, "number"],
@@ -144,6 +150,7 @@ const QUEUES = [
   ["Quota", (queue) => amounts(queue, (each) => amount(each.resource, each.quota)), "number"],
   ["Borrowed", (queue) => amounts(queue, (each) => amount(each.resource, each.borrowed)), "number"],
   ["May take", (queue) => amounts(queue, (each) => amount(each.resource, each.mayTake)), "number"],
+  ["Share over time", shares],
   ["Who has it", (queue) => queue.quotaHeld.join("; ")],
 ];
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kube.codec.observed_pod import ObservedPod
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen, Outlook, Unforeseeable, observed_pods
 from kube.foreseen.namespace_quota import Charges, namespace_quota

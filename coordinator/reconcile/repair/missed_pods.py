@@ -10,6 +10,7 @@ from coordinator.gang.pods.repairs import Unmade
 from coordinator.gang.setbacks.late_starts import stamp_of
 from coordinator.messages.actions import WakeKubeRay
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.foreseen.namespace_quota import exceeded
 
 WAKE_AFTER = 35.0
 """Seconds without a new pod until KubeRay is asked to look again."""
@@ -48,8 +49,12 @@ def due_at(unmade: Unmade) -> float | None:
 
 
 def _has_quota_now(look: Look) -> bool:
-    """Say whether the pods were refused by a ResourceQuota that has room for all of them now."""
-    return bool(look.source.refused_pods) and look.scene.turns.answer(look.view.key).fits
+    """Say whether a ResourceQuota that refused pods has room for all of them now, or is gone."""
+    refusal, turns = look.source.refused_pods, look.scene.turns
+    refused = exceeded(refusal).keys()
+    if refused and refused.isdisjoint(turns.bounds(look.view.key.namespace)):
+        return True
+    return bool(refusal) and turns.answer(look.view.key).fits
 
 
 def _are_due(look: Look, *, fits: bool) -> bool:

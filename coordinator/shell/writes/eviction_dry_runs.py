@@ -9,7 +9,8 @@ from coordinator.messages.write_ends import BudgetsRead, EvictionTried
 from coordinator.metrics import EVICTIONS
 from coordinator.shell.writes.pod_writes import eviction
 from coordinator.shell.writes.ray_writes import job_path, suspension
-from kube.api.client import Client, decode
+from kube.api.bodies import decode
+from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound, is_of_budget
 from kube.api.resources import BUDGETS
 from kube.codec.budget import Budget, budget_of

@@ -9,8 +9,8 @@ from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
 from coordinator.state.cycle.preemptible import parts_of
 from coordinator.state.known import Known
+from coordinator.state.usage import cluster_of, settle_usage
 from runtime.controller.moment import Moment
-from scheduling.model.amounts import exact_sum
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.waiting import WaitingGangs
@@ -90,22 +90,19 @@ def queues_of(known: Known, moment: Moment) -> Queues:
     """Say how the queues stand at this moment; times are seconds since 1970."""
     waiting, ages = known.cycles.waiting, known.cycles.ages
     ages.pass_time(moment.wall)
+    settle_usage(known, moment)
+    waiting.arrange(known.fair.shares, ages.overdue)
     return Queues(
         waiting,
         known.quota.held(waiting.tree),
-        _cluster(known) if waiting.tree.resources else {},
+        cluster_of(known) if waiting.tree.resources else {},
         moment.wall,
         lambda: _holdings(known, moment),
         ages.aged,
         ages.overdue,
         lambda: parts_of(known, moment),
+        known.fair.shares,
     )
-
-
-def _cluster(known: Known) -> Mapping[str, int]:
-    """Return what all nodes have of each resource."""
-    nodes = known.cache.columns()
-    return dict(zip(nodes.resources, map(exact_sum, nodes.allocatable), strict=True))
 
 
 def _holdings(known: Known, moment: Moment) -> Iterator[Holding]:

@@ -4,7 +4,6 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator import state_machine
 from coordinator.messages.actions import (
     Action,
     WriteGangStatus,
@@ -16,7 +15,7 @@ from coordinator.queues.holes import EACH as HOLES_EACH
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.look import Look
-from coordinator.state import agenda
+from coordinator.state import agenda, gang_looks
 from coordinator.state.cycle.cycle_input import line_up, queues_of
 from kube.objects import names
 from runtime.controller.moment import Moment
@@ -118,7 +117,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(look.view.key.name)
         advance(look)
 
-    monkeypatch.setattr(state_machine, "advance", advance_and_note)
+    monkeypatch.setattr(gang_looks, "advance", advance_and_note)
     return found
 
 

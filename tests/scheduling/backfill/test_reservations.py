@@ -24,8 +24,8 @@ from scheduling.backfill.reservations import (
 from scheduling.model.amounts import Mask
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import Queue
+from scheduling.queueing.line import Place
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.waiting import Place
 from tests.builders import columns, gang, group, node, shape
 
 NOWHERE, NONE = np.zeros(2, dtype=np.bool_), np.zeros(1, dtype=np.bool_)
@@ -36,8 +36,8 @@ CLUSTER = Cluster(
     QuotaTree([Queue("default", quota={"units": 100})]),
     SearchSteps(0),
 )
-FIRST: Place = (0, 0, False, 0.0, "", "")
-LATER: Place = (0, 0, False, 1.0, "", "")
+FIRST: Place = (0, 0, False, 0.0, 0.0, "", "")
+LATER: Place = (0, 0, False, 0.0, 1.0, "", "")
 
 
 class Sum(Outlook):

@@ -30,7 +30,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         found[look.view.key.name] += 1
         advance(look)
 
-    monkeypatch.setattr("coordinator.state_machine.advance", counting)
+    monkeypatch.setattr("coordinator.state.gang_looks.advance", counting)
     return found
 
 
