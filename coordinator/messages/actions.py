@@ -108,14 +108,7 @@ STOPPED = "Stopped"
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete a pod that was pinned to a node which cannot take it any more.
-
-    `node` is that node. `why` is the reason that the log gives: Stranded, the pod cannot get onto
-    its node; Torn, a part of its gang was released and the rest never came onto its nodes; Adopted,
-    Muster did not release the pod and kube-scheduler cannot place it; Stopped, the gang is being
-    stopped, and the eviction of the pod is refused. `of_job`: it is taken from its Job first, which
-    would count it as failed, and make the next one only after a pause that doubles with each.
-    """
+    """Delete a pod that was pinned to a node which cannot take it any more."""
 
     gang: GangKey
     namespace: str
@@ -123,8 +116,15 @@ class DeletePod:
     uid: str
     resource_version: str
     node: str = ""
+    """The node that it was pinned to."""
     why: str = ""
+    """The reason that the log gives. Stranded: the pod cannot get onto its node. Torn: a part of
+    its gang was released and the rest never came onto its nodes. Adopted: Muster did not release
+    the pod and kube-scheduler cannot place it. Stopped: the gang is being stopped, and the eviction
+    of the pod is refused."""
     of_job: bool = False
+    """It is taken from its Job first, which would count it as failed, and make the next one only
+    after a pause that doubles with each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,29 +269,29 @@ class EmitEvent:
 
 @dataclass(frozen=True, slots=True)
 class LogDecision:
-    """Write one line to the log: `what` was decided on a gang.
-
-    `seconds` is how long the gang has waited, where that is the matter; `started` says that it is
-    the whole wait, from the RayCluster's creation to the first placement. `nodes` are the nodes of
-    the `pods` pods that the line is of. Of what is stopped for another gang, `preempted` says
-    whether it is surplus, a gang or a job, and `replicas` counts surplus. `asked_for` is for how
-    long a gang that starts has asked for room, and `released_in` how long after the write of their
-    place pods were released: they are measured and not told.
-    """
+    """Write one line to the log: `what` was decided on a gang."""
 
     gang: GangKey
     what: str
     queue: str
     pods: int = 0
+    """The pods that the line is of."""
     nodes: tuple[str, ...] = ()
+    """Their nodes."""
     seconds: float | None = None
+    """How long the gang has waited, where that is the matter."""
     reason: str = ""
     message: str = ""
     started: bool = False
+    """`seconds` are the whole wait, from the RayCluster's creation to the first placement."""
     preempted: str = ""
+    """Of what is stopped for another gang: surplus, a gang, or a job."""
     replicas: int = 0
+    """Counts the surplus."""
     asked_for: float | None = None
+    """For how long a gang that starts has asked for room; measured and not told."""
     released_in: float | None = None
+    """How long after the write of their place pods were released; measured and not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 A class (dataclass, msgspec Struct) becomes an object of its fields, by the names that they have in
 Python. What is empty by default is left away where it is empty; a default that says something may
 be another one in a later release, so it is written. Where a type leaves open which class it is (a
-union, a class with subclasses), the object says so under "is", which no field can be called. A new
-event, action or field needs no line here; a type that cannot be written is an error at once.
+union, a class with subclasses), the object names its kind under "is", which no field can be called.
+That is the first name of the class. A new event, action or field needs no line here, a class that
+is renamed does; a type that cannot be written is an error at once.
 """
 
 import math
@@ -19,7 +20,10 @@ from typing import Any, NamedTuple, TypeAlias, Union, get_args, get_origin, get_
 import msgspec
 
 IS = "is"
-"""The key under which an object names its class: a keyword of Python, so no field has this name."""
+"""The key under which an object names its kind: a keyword of Python, so no field has this name."""
+
+KINDS: Mapping[str, str] = {}
+"""The kinds of classes that were renamed, by their name of today: older recordings stay good."""
 
 Hint: TypeAlias = Any
 Change: TypeAlias = Callable[[Any], Any]
@@ -88,8 +92,8 @@ class Forms:
         if _is_union(hint):
             return self._of_union(arguments)
         if origin is type:
-            named = {each.__name__: each for each in _classes(arguments)}
-            return Form(_name_of, partial(_named, named))
+            named = {_kind_of(each): each for each in _classes(arguments)}
+            return Form(_kind_of, partial(_named, named))
         if origin is not None:
             return self._of_many(hint, origin, arguments)
         return _SIMPLE[hint] if hint in _SIMPLE else self._of_plain(hint)
@@ -126,7 +130,7 @@ class Forms:
 
     def _of_class(self, kind: type) -> Form:
         """Return the form of a class where it is the only one that is expected there."""
-        named = {each.__name__: each for each in _classes((kind,))}
+        named = {_kind_of(each): each for each in _classes((kind,))}
         form = Form(partial(self._write_as, kind), partial(self._read_as, kind, named))
         self._known[kind] = form  # before its fields: one of them may be of this class
         for each in named.values():
@@ -160,7 +164,7 @@ class Forms:
             return self._write_fields(kind, value)
         if not issubclass(found, kind):
             raise UnwritableTypeError(f"a {found.__name__} where a {kind.__name__} belongs")
-        return {IS: found.__name__, **self._write_fields(found, value)}
+        return {IS: _kind_of(found), **self._write_fields(found, value)}
 
     def _write_fields(self, kind: type, value: Any) -> dict[str, Any]:
         written = {}
@@ -205,7 +209,7 @@ class Forms:
             return _SIMPLE[float] if float in scalars and str not in scalars else AS_IT_IS
         if len(others) == 1:
             return _or_scalar(scalars, self.of(others[0]))
-        named = {each.__name__: each for each in _classes(others)}
+        named = {_kind_of(each): each for each in _classes(others)}
         for each in named.values():
             self.of(each)
         named_form = Form(partial(self._write_named, named), partial(self._read_named, named))
@@ -213,9 +217,9 @@ class Forms:
 
     def _write_named(self, named: Mapping[str, type], value: Any) -> dict[str, Any]:
         kind = type(value)
-        if named.get(kind.__name__) is not kind:
+        if named.get(_kind_of(kind)) is not kind:
             raise UnwritableTypeError(f"a {kind.__name__} is none of {', '.join(sorted(named))}")
-        return {IS: kind.__name__, **self._write_fields(kind, value)}
+        return {IS: _kind_of(kind), **self._write_fields(kind, value)}
 
     def _read_named(self, named: Mapping[str, type], data: Any) -> Any:
         if not isinstance(data, dict) or IS not in data:
@@ -281,7 +285,7 @@ def _is_union(hint: Hint) -> bool:
 
 
 def _told_apart(classes: list[type]) -> list[type]:
-    names = [each.__name__ for each in classes]
+    names = [_kind_of(each) for each in classes]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UnwritableTypeError(f"several classes are called {', '.join(twice)}")
@@ -366,8 +370,8 @@ def _member(kind: type[Enum], value: Any) -> Enum:
         raise UnreadableValueError(str(error)) from None
 
 
-def _name_of(kind: type) -> str:
-    return kind.__name__
+def _kind_of(found: type) -> str:
+    return KINDS.get(found.__name__, found.__name__)
 
 
 def _named(named: Mapping[str, type], name: Any) -> type:

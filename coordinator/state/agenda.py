@@ -17,23 +17,25 @@ what else happened is taken in, between two steps."""
 
 @dataclass
 class Agenda:
-    """What is to be done next.
-
-    `dirty` are the gangs to look at now, `late` those that are looked at in a moment or before the
-    next cycle, `wake_at` when time alone asks for a look, `in_turn` those looked at a few at a
-    time, from `turn_at` on. `refresh_at` is when numbers are to be worked out anew, `cycled_at`
-    when the last cycle was. `lines` are the gangs whose status waits for its turn to be written.
-    """
+    """What is to be done next."""
 
     dirty: set[GangKey] = field(default_factory=set)
+    """The gangs to look at now."""
     late: set[GangKey] = field(default_factory=set)
+    """Those that are looked at in a moment, or before the next cycle."""
     wake_at: dict[GangKey, float] = field(default_factory=dict)
+    """When time alone asks for a look."""
     in_turn: dict[GangKey, None] = field(default_factory=dict)
+    """Those looked at a few at a time."""
     turn_at: float | None = None
+    """When the next few of them are."""
     cycle_wanted: bool = False
     refresh_at: float | None = None
+    """When numbers are to be worked out anew."""
     cycled_at: float = 0.0
+    """When the last cycle was."""
     lines: WriteLines = field(default_factory=WriteLines)
+    """The gangs whose status waits for its turn to be written."""
 
     def put_off(self, key: GangKey, now: float) -> None:
         """Look at a gang in a moment, unless something has it looked at before."""

@@ -55,46 +55,46 @@ class Resumption:
 
 @dataclass(slots=True)
 class Trial:
-    """What is to end for a waiting gang: of each gang the replicas, none where all of it is.
-
-    `plan` is where the gang will be then. `asked` are the namespaces whose disruption budgets are
-    being read, or were; `budgets` are those that were read, by namespace, and `unread` says of
-    others why they were not.
-    """
+    """What is to end for a waiting gang."""
 
     chosen: Mapping[GangKey, tuple[str, ...]]
+    """Of each gang the replicas, none where all of it is."""
     plan: Placement
+    """Where the waiting gang will be then."""
     asked: set[str] = field(default_factory=set)
+    """The namespaces whose disruption budgets are being read, or were."""
     budgets: dict[str, tuple[Budget, ...]] = field(default_factory=dict)
+    """Those that were read, by namespace."""
     unread: dict[str, str] = field(default_factory=dict)
+    """Why those of others were not, by namespace."""
 
 
 @dataclass
 class Term:
-    """What a leader knows beyond what is observed; thrown away when its term ends.
-
-    `epoch` is 0 while this replica does not lead. `inherited` are the uids of the pods that an
-    earlier leader has seen gated, and may be releasing. `trials` are of the gangs that others are
-    to be stopped for. `resumptions` are of the RayJobs, by uid, that Muster suspended. `astray`
-    are, by gang, the nodes on which nothing is released until nominations to them are taken back.
-    `left` are, by gang, nominated pods whose RayCluster is gone. `pace` is that of nominations,
-    and `forbidden_until` the end of the time in which none is written, for that is forbidden.
-    `counts` are what metrics tell of the gangs.
-    """
+    """What a leader knows beyond what is observed; thrown away when its term ends."""
 
     epoch: int = 0
+    """0 while this replica does not lead."""
     inherited: frozenset[str] = frozenset()
+    """The uids of the pods that an earlier leader has seen gated, and may be releasing."""
     views: dict[GangKey, GangView] = field(default_factory=dict)
     refusals: Refusals = field(default_factory=Refusals)
     window: Window = field(default_factory=Window)
     orphans: Orphans = field(default_factory=Orphans)
     trials: dict[GangKey, Trial] = field(default_factory=dict)
+    """Of the gangs that others are to be stopped for."""
     resumptions: dict[str, Resumption] = field(default_factory=dict)
+    """Of the RayJobs, by uid, that Muster suspended."""
     astray: dict[GangKey, frozenset[str]] = field(default_factory=dict)
+    """By gang the nodes on which nothing is released until nominations to them are taken back."""
     left: dict[GangKey, Left] = field(default_factory=dict)
+    """By gang the nominated pods whose RayCluster is gone."""
     pace: Pace = field(default_factory=Pace)
+    """That of nominations."""
     forbidden_until: float = NEVER
+    """Until then no nomination is written, for that is forbidden."""
     counts: GangCounts = field(default_factory=GangCounts)
+    """What metrics tell of the gangs."""
 
     def forbidden_ended(self, now: float) -> bool:
         """Whether the time without nominations is over since the last call."""
@@ -106,37 +106,31 @@ class Term:
 
 @dataclass
 class Cycles:
-    """What one cycle leaves to the next.
-
-    `quiet` is the time between writes that only move numbers of a waiting gang, `admissions` how
-    many placements were decided. `waiting` are the gangs that the last one was asked about,
-    `ages` says which of them have aged. `looked_at` are the gangs that may ask for
-    something else since then, `avoided` the nodes that pods avoided, by namespace and shape, and
-    `parts` what could be taken from gangs that were not looked at since. `verdicts` counts those
-    of all terms.
-    """
+    """What one cycle leaves to the next."""
 
     memory: Memory | None = None
     renewals: Renewals = field(default_factory=Renewals)
     quiet: float = QUIET_DELAY
+    """The time between writes that only move numbers of a waiting gang."""
     admissions: int = 0
+    """How many placements were decided."""
     waiting: WaitingGangs = field(default_factory=lambda: WaitingGangs(QuotaTree([BUILT_IN])))
+    """The gangs that the last one was asked about."""
     ages: Ages = field(default_factory=Ages)
+    """Which of them have aged."""
     looked_at: set[GangKey] = field(default_factory=set)
+    """The gangs that may ask for something else since then."""
     avoided: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """The nodes that pods avoided, by namespace and shape."""
     parts: dict[GangKey, tuple[GangPart, ...]] = field(default_factory=dict)
+    """What could be taken from gangs that were not looked at since."""
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
+    """Counts those of all terms."""
 
 
 @dataclass
 class Known:
-    """Everything the coordinator knows.
-
-    `followed` is what gangs were last told of the queues. `blind` are the watches that are down.
-    `came_at` is when a gated pod of any gang came last. `scheduler` is the holder of
-    kube-scheduler's Lease. `lap` is told when a part of `handle` is done, by name: there is no
-    clock here. `gpu_pools` say what metrics take for GPUs.
-    """
+    """Everything the coordinator knows."""
 
     patience: Patience = field(default_factory=Patience)
     allowed: AllowedClasses = field(default_factory=AllowedClasses)
@@ -145,6 +139,7 @@ class Known:
     stray_gates: StrayGates = field(default_factory=StrayGates)
     queues: QueueRegistry = field(default_factory=QueueRegistry)
     followed: Outward = field(default_factory=Outward)
+    """What gangs were last told of the queues."""
     quota: QuotaLedger = field(default_factory=QuotaLedger)
     fair: FairShareLedger = field(default_factory=FairShareLedger)
     reports: QueueReports = field(default_factory=QueueReports)
@@ -153,13 +148,18 @@ class Known:
     cycles: Cycles = field(default_factory=Cycles)
     term: Term = field(default_factory=Term)
     blind: set[str] = field(default_factory=set)
+    """The watches that are down."""
     came_at: float = NEVER
+    """When a gated pod of any gang came last."""
     foresee: Foresee = foresee
     profiles: Profiles = field(default_factory=lambda: STOCK)
     guard: Guard = Guard.NONE
     scheduler: str = ""
+    """The holder of kube-scheduler's Lease."""
     gpu_pools: GpuPools = field(default_factory=GpuPools)
+    """What metrics take for GPUs."""
     lap: Callable[[str], None] = field(default=lambda _: None)
+    """Is told when a part of `handle` is done, by name: there is no clock here."""
     room: ReservedRoom = field(init=False)
     orphan_reservations: OrphanReservations = field(init=False)
     submitter_room: SubmitterRoom = field(init=False)

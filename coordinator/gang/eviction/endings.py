@@ -64,19 +64,19 @@ class Evicted:
 
 @dataclass(slots=True)
 class Probe:
-    """An ending that is proposed: what the API server says to a dry run of it.
-
-    `asked` are the uids of the pods (or of the RayJob) that it is being asked for, `accepted` those
-    that it would let go. `refusal` is what it said against one, `in_short` what gangs of other
-    namespaces are told of that, and `refused` the uid of the pod.
-    """
+    """An ending that is proposed: what the API server says to a dry run of it."""
 
     ending: Ending
     asked: set[str] = field(default_factory=set)
+    """The uids of the pods (or of the RayJob) that it is being asked for."""
     accepted: set[str] = field(default_factory=set)
+    """Those that it would let go."""
     refusal: str = ""
+    """What it said against one."""
     in_short: str = REFUSED
+    """What gangs of other namespaces are told of that."""
     refused: str = ""
+    """The uid of that pod."""
     passed: bool = False
 
     @property

@@ -1,0 +1,110 @@
+"""Takes in RayClusters and what stands for one, their owners, Gangs, and the writes to them."""
+
+from coordinator.gang.source import source_of
+from coordinator.messages.events import (
+    ClusterGone,
+    ClusterSeen,
+    GangGone,
+    GangSeen,
+    RayOwnerGone,
+    RayOwnerSeen,
+)
+from coordinator.messages.write_ends import (
+    RayClusterWriteEnded,
+    RayJobWriteEnded,
+    WriteEnded,
+)
+from coordinator.state import rayjob_resumption
+from coordinator.state.known import Known
+from kube.ray.ray_cluster import is_terminating
+from runtime.controller.moment import Moment
+from scheduling.model.gang import GangKey
+
+
+def cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
+    """Take in the source of a gang, where something of it changed that is read."""
+    meta = event.cluster.metadata
+    key = GangKey(meta.namespace, meta.name)
+    source, before = source_of(event.cluster), known.cache.sources.get(key)
+    if before is not None and before.content == source.content:
+        return  # most of what KubeRay writes there is for its own users
+    known.agenda.cycle_wanted |= is_terminating(meta)
+    known.cache.put_source(key, source)
+    known.agenda.dirty.add(key)
+
+
+def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
+    """Forget a source."""
+    before = known.cache.sources.get(event.key)
+    if before is not None and before.metadata.uid == event.uid:
+        known.cache.remove_source(event.key)
+        known.unknown_keys.gone(event.key)
+    known.agenda.dirty.add(event.key)
+    known.agenda.cycle_wanted = True
+
+
+def ray_owner_seen(event: RayOwnerSeen, known: Known, moment: Moment) -> None:
+    """Take in a RayJob or RayService."""
+    if known.cache.owners.put(event.owner):
+        known.agenda.dirty |= known.cache.owners.clusters_of(event.owner.metadata.uid)
+
+
+def ray_owner_gone(event: RayOwnerGone, known: Known, moment: Moment) -> None:
+    """Forget a RayJob or RayService."""
+    known.cache.owners.drop(event.uid)
+    known.agenda.dirty |= known.cache.owners.clusters_of(event.uid)
+
+
+def ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) -> None:
+    """Take in how the suspension or resumption of a RayJob ended."""
+    view = known.views.get(event.gang)
+    if view is None or event.uid not in view.eviction.sent:
+        rayjob_resumption.resumption_ended(known, event, moment)
+        return
+    if event.error is None or event.unknown:
+        view.eviction.accepted()
+    if event.error is not None:
+        view.eviction.sent.discard(event.uid)
+        view.eviction.refused(moment.now, event.error if event.refused else "")
+    known.agenda.dirty.add(event.gang)
+
+
+def ray_cluster_write_ended(event: RayClusterWriteEnded, known: Known, moment: Moment) -> None:
+    """Take in how the resumption or suspension of a source ended."""
+    view = known.views.get(event.gang)
+    if view is not None and view.cluster_uid == event.uid:
+        refusal = (event.error or "") if event.refused else ""
+        view.held.write.ended(moment.now, event.error, refusal)
+        known.agenda.dirty.add(event.gang)
+
+
+def gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
+    """Take in a Gang."""
+    if not known.cache.put_gang(event.gang):
+        return
+    key = GangKey(event.gang.metadata.namespace, event.gang.metadata.name)
+    view = known.views.get(key)
+    if view is None or not view.record.writing:  # else the end of the write has it looked at
+        known.agenda.dirty.add(key)
+
+
+def gang_gone(event: GangGone, known: Known, moment: Moment) -> None:
+    """Forget a Gang."""
+    known.cache.remove_gang(event.key, event.uid)
+    known.agenda.dirty.add(event.key)
+
+
+def write_ended(event: WriteEnded, known: Known, moment: Moment) -> None:
+    """Take in how the write of a Gang ended."""
+    view = known.views.get(event.key)
+    if view is None:
+        return
+    record = view.record
+    record.writing = record.replacing = False
+    if event.error is None:
+        record.attempts.failures = 0
+    else:
+        record.attempts.failed(moment.now, event.error)
+        record.urgency.failed()
+        record.sent = {}
+    known.agenda.dirty.add(event.key)
