@@ -75,7 +75,7 @@ class Bench:
         return self.session.call("POST", path, json.dumps(made).encode())
 
     def add_node(self, name: str) -> None:
-        """Add a node that is Ready and stays so: nobody asks for its lease."""
+        """Add a node that is Ready and stays so: no controller asks for its lease."""
         amounts = {"cpu": str(CPUS_OF_NODE), "memory": "64Gi", "pods": "110"}
         ready = {"type": "Ready", "status": "True"}
         status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}

@@ -95,19 +95,33 @@ def test_a_scratch_volume_for_each_worker_is_made_where_its_class_allows(plot: P
     plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claims to say that they are bound")
 
 
-def test_a_claim_on_local_disks_is_named_until_one_is_kept_for_it(plot: Plot) -> None:
-    """Which of the free ones it would take, kube-scheduler decides when a pod is there."""
+def test_workers_start_where_the_free_volumes_are_enough(plot: Plot) -> None:
+    """The claim is bound to the only disk, which is on one of two equal nodes."""
     plot.add_nodes(NodeSpec("one", cpus=8), NodeSpec("two", cpus=8))
     storage_class = plot.add_storage_class("local", provisioner="kubernetes.io/no-provisioner")
-    add_local_disk(plot, "a", storage_class, "one", claimRef=None)
+    add_local_disk(plot, "a", storage_class, "two", claimRef=None)
     asked = claim()
     plot.create({**asked, "spec": {**asked["spec"], "storageClassName": storage_class}})
     plot.create(gang("trainer", group(replicas=3, volumes=[DATA])))
-    plot.wait_message(
-        "trainer", "no provisioner (use a class that has one, or bind the claim first)"
-    )
-    assert all(is_held(pod) for pod in plot.pods("trainer"))
-    add_local_disk(plot, "data", storage_class, "two")
     plot.wait_running("trainer", 4)
     assert set(plot.bound("trainer", "worker").values()) == {"two"}
     plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claim to say that it is bound")
+
+
+def test_a_claim_is_named_for_which_there_may_be_no_volume_until_one_is_kept(plot: Plot) -> None:
+    """Two claims, and a disk on each node: on one node only one of them would find its volume."""
+    plot.add_nodes(NodeSpec("one", cpus=8), NodeSpec("two", cpus=8))
+    storage_class = plot.add_storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    for disk, node in (("a", "one"), ("b", "two")):
+        add_local_disk(plot, disk, storage_class, node, claimRef=None)
+    asked = claim()
+    spec = {**asked["spec"], "storageClassName": storage_class}
+    for name in ("data", "more"):
+        plot.create({**asked, "metadata": {"name": name}, "spec": spec})
+    more = {"name": "more", "persistentVolumeClaim": {"claimName": "more"}}
+    plot.create(gang("trainer", group(replicas=2, volumes=[DATA, more])))
+    plot.wait_message("trainer", "there may be too few free volumes beside other claims")
+    assert all(is_held(pod) for pod in plot.pods("trainer"))
+    add_local_disk(plot, "data", storage_class, "two")
+    plot.wait_running("trainer", 3)
+    assert set(plot.bound("trainer", "worker").values()) == {"two"}
