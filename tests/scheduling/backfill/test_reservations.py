@@ -36,8 +36,8 @@ CLUSTER = Cluster(
     QuotaTree([Queue("default", quota={"units": 100})]),
     SearchSteps(0),
 )
-FIRST: Place = (0, 0, False, 0.0, "", "")
-LATER: Place = (0, 0, False, 1.0, "", "")
+FIRST: Place = (0, 0, False, 0.0, 0.0, "", "")
+LATER: Place = (0, 0, False, 0.0, 1.0, "", "")
 
 
 class Sum(Outlook):
