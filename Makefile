@@ -101,6 +101,7 @@ test-unit: venv ## run the tests that need no control plane
 
 .PHONY: test-long
 test-long: venv build ## run the tests that take minutes, and the quick ones on new examples
+	$(BIN)/python -m testbed build --kubernetes 1.36.3
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m testbed build --kuberay 1.5.1
 	$(BIN)/python -m testbed build --kuberay 1.4.2
@@ -144,7 +145,7 @@ crds: venv ## write the CRDs below manifests from the structs of kube/objects
 	$(BIN)/python -m kube.objects.crds
 
 .PHONY: map
-map: venv ## print what each module does; write the table of packages in docs/architecture.md
+map: venv ## print what each module does; write the list of packages in docs/architecture.md
 	$(BIN)/python -m tests.packaging.map
 
 .PHONY: recordings
@@ -209,9 +210,13 @@ REPOSITORY ?= $(GITHUB_SERVER_URL)/$(GITHUB_REPOSITORY)
 krew: venv ## write krew's archives and manifest to dist/, of what make cli wrote for each platform
 	$(BIN)/python -m download.krew "$(REPOSITORY)" dist
 
+# docker where its daemon answers, else buildah, which needs none and runs as root here.
 .PHONY: image
-image: ## build the container image, named by IMAGE
-	docker build --build-arg BASE_IMAGE=$(BASE_IMAGE) --tag $(IMAGE) .
+image: ## build the container image, named by IMAGE, with docker or buildah
+	@if docker info >/dev/null 2>&1; then set -- docker build; \
+	elif command -v buildah >/dev/null 2>&1; then set -- buildah build --isolation chroot; \
+	else echo "make image needs docker with its daemon, or buildah." >&2; exit 1; fi; \
+	set -x; "$$@" --build-arg BASE_IMAGE=$(BASE_IMAGE) --tag $(IMAGE) .
 
 .PHONY: push
 push: ## send the image IMAGE to its registry

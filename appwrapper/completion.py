@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from appwrapper.spec.items import Generation, Item, Wrapped
 from appwrapper.spec.paths import Json, at
+from appwrapper.spec.wrapped import Generation, Item, Wrapped
 
 Statuses = Mapping[tuple[str, str, str], Json | None]
 """`status` of the created objects by `Item.key`; None, or absent, where there is none."""

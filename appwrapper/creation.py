@@ -7,8 +7,8 @@ labels. A label that the item has already stays as it is: those of Muster it can
 from collections.abc import Mapping
 from typing import Any
 
-from appwrapper.spec.items import Generation, Item
 from appwrapper.spec.paths import Json, at, changed
+from appwrapper.spec.wrapped import Generation, Item
 from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.ray.wrapped_by import labels_of_group

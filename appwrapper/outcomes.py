@@ -8,8 +8,8 @@ again.
 from collections.abc import Mapping
 
 from appwrapper.completion import Completion, ended
-from appwrapper.spec.items import Item
 from appwrapper.spec.paths import Json, at
+from appwrapper.spec.wrapped import Item
 
 _TTL = ("spec", "ttlSecondsAfterFinished")
 _KINDS = {

@@ -35,11 +35,12 @@ from benchmarks.processes import cpu_seconds
 from certs.chain import ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.app import Extender
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
-from extender.snapshot import Ledger, watched_pod
+from extender.snapshot import watched_pod
 from extender.unscheduled_pods import UnscheduledPods
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang

@@ -20,7 +20,8 @@ from benchmarks.plane import Plane, plane, usual_options
 from benchmarks.podwatch import PodWatch
 from benchmarks.processes import wait_quiet
 from benchmarks.release import release_by_loop
-from kube.api.client import Client, decode
+from kube.api.bodies import decode
+from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.objects.core import Pod
 from testbed.api import Json

@@ -23,13 +23,12 @@ from coordinator.messages.events import (
     Event,
     GangSeen,
     NodeSeen,
-    PodPatchEnded,
     PodSeen,
     Teller,
     TermStarted,
     TimePassed,
-    WriteEnded,
 )
+from coordinator.messages.write_ends import PodPatchEnded, WriteEnded
 from coordinator.record.spec import body_of, spec_of
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import ObservedPod, observe
@@ -109,7 +108,7 @@ class _Gang:
         """Answer releases one by one."""
         found = []
         for action in actions:
-            gated = self._state.cache.pods[_KEY.namespace, action.pod.metadata.name]
+            gated = self._state.known.cache.pods[_KEY.namespace, action.pod.metadata.name]
             assert gated.member is not None
             member = replace(gated.member, gates=(), pinned=action.node)
             pod = replace(gated, member=member, raw=None, resource_version=self._next())
@@ -141,7 +140,7 @@ class _Gang:
                 self._handle([GangSeen(self._gang(action.status)), WriteEnded(_KEY, None)])
 
     def _running(self) -> int:
-        return sum(each.ready for each in self._state.views[_KEY].survey.standing)
+        return sum(each.ready for each in self._state.known.views[_KEY].survey.standing)
 
     def _next(self) -> str:
         self._version += 1

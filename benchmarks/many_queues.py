@@ -69,7 +69,7 @@ def measure(runs: int) -> Outcome:
     ours, with_fair = (tuple(times) for times in zip(*pairs, strict=True))
     row = Row("CPU of a cycle after one gang ends, floor one numpy pass", "ms", ours, _passes(runs))
     met = f"p50 ≤ {AIM:g} ms"
-    waiting = len(simulation.state.cycles.waiting)
+    waiting = len(simulation.state.known.cycles.waiting)
     shared = Row("the same with fair sharing, floor without", "ms", with_fair, ours)
     no_slower = ratio_within(shared, FAIR)
     return Outcome(

@@ -23,11 +23,12 @@ from coordinator.messages.events import (
     GangSeen,
     NamespaceSeen,
     NodeSeen,
-    NominationEnded,
     PodSeen,
     TermStarted,
 )
-from coordinator.reconcile.nominations import PAUSE_IN_LINE
+from coordinator.messages.write_ends import NominationEnded
+from coordinator.reconcile.pod_writes.nominations import PAUSE_IN_LINE
+from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import observe
 from kube.objects.base import ObjectMeta
@@ -78,7 +79,7 @@ class HeldUp(Simulation):
     def __init__(self, nodes: int, guard: Guard) -> None:
         self._nodes = [gpu_node(f"node-{at:04}", 0) for at in range(nodes)]
         super().__init__(self._nodes)
-        self.state.guard = guard
+        self.state.known.guard = guard
         self._clusters: list[ClusterSeen] = []
 
     @property
@@ -96,7 +97,7 @@ class HeldUp(Simulation):
 
     def next_leader(self) -> tuple[float, list[Action]]:
         """Return the CPU seconds and the actions of the begin of another leader's term."""
-        self.state = CoordinatorState(guard=self.state.guard)
+        self.state = CoordinatorState(Known(guard=self.state.known.guard))
         self.handle(list(self._lists()))
         began = time.process_time()
         actions = [*self.handle([TermStarted(2, clean=True)]), *self.handle([CycleDue()])]

@@ -20,7 +20,7 @@ from benchmarks.measure import Outcome, Row
 from benchmarks.plane import Plane, plane, usual_options
 from benchmarks.podwatch import PodWatch
 from benchmarks.policies import ALL, enforced
-from kube.api.client import decode
+from kube.api.bodies import decode
 from kube.codec.pod_patches import fence_patch, release_patch
 from kube.objects.core import Pod
 from testbed.api import Api, Json

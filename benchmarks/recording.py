@@ -27,7 +27,7 @@ from coordinator.messages.events import Event
 from coordinator.replay.recorder import Recorder
 from coordinator.state_machine import CoordinatorState
 from coordinator.state_settings import StateSettings
-from kube.codec.scheduler_profiles import STOCK
+from kube.codec.profiles.scheduler_profiles import STOCK
 from runtime.controller.moment import Moment
 from scheduling.diagnosis.holes import GpuPools
 
@@ -56,9 +56,9 @@ class Call:
 class Tapped(CoordinatorState):
     """A state machine that keeps what it is called with."""
 
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
         """Begin without a call."""
-        super().__post_init__()
+        super().__init__()
         self.calls: list[Call] = []
 
     def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:

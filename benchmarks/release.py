@@ -17,9 +17,11 @@ from benchmarks.measure import Outcome, Row, in_turn, ratio_within
 from benchmarks.plane import plane, usual_options
 from benchmarks.processes import wait_quiet
 from coordinator.messages.actions import ReleasePod
-from coordinator.messages.events import Event, PodPatchEnded
-from coordinator.shell.executor import Executor
-from kube.api.client import Client, decode
+from coordinator.messages.events import Event
+from coordinator.messages.write_ends import PodPatchEnded
+from coordinator.shell.writes.executor import Executor
+from kube.api.bodies import decode
+from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.codec.pod_patches import release_patch
 from kube.objects import names

@@ -15,7 +15,8 @@ from itertools import count
 import msgspec
 
 from benchmarks.gangs import PODS
-from kube.api.client import Client, decode
+from kube.api.bodies import decode
+from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.api.errors import ApiError
 from kube.codec.pod_patches import release_patch

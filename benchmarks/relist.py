@@ -36,7 +36,7 @@ from extender.unscheduled_pods import UnscheduledPods
 from extender.watches import Watches
 from kube.api.client import Client
 from kube.api.credentials import load_access
-from kube.api.reflector import wait_synced
+from kube.api.watch.reflector import wait_synced
 from runtime.http_server import in_background
 from runtime.slicing import settle_heap
 from testbed.credentials import write_kubeconfig

@@ -45,7 +45,7 @@ def measure(runs: int) -> Outcome:
             judged(page, met, lambda found: statistics.median(found.ours) <= PAGE),
             judged(hold, f"max ≤ {HOLD:g} ms", lambda found: max(found.ours) <= HOLD),
         ],
-        notes=[f"{len(generate_latest()) // 1024} KiB, {len(simulation.state.views)} gangs"],
+        notes=[f"{len(generate_latest()) // 1024} KiB, {len(simulation.state.known.views)} gangs"],
     )
 
 

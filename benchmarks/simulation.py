@@ -38,15 +38,14 @@ from coordinator.messages.events import (
     NamespaceSeen,
     NodeSeen,
     PodGone,
-    PodPatchEnded,
     PodSeen,
     QueueSeen,
-    QueueWriteEnded,
     TermStarted,
     TimePassed,
-    WriteEnded,
 )
+from coordinator.messages.write_ends import PodPatchEnded, QueueWriteEnded, WriteEnded
 from coordinator.queues.waiting_limit import WaitingLimit
+from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.objects import names
@@ -93,7 +92,7 @@ class Simulation:
 
     def __init__(self, nodes: Iterable[Node], queues: Iterable[GangQueue] = ()) -> None:
         # All jobs are of one namespace, and all of them are to be decided.
-        self.state = CoordinatorState(waiting_limit=WaitingLimit(sys.maxsize))
+        self.state = CoordinatorState(Known(waiting_limit=WaitingLimit(sys.maxsize)))
         self.now = 0.0
         self._version = 0
         self.courses: dict[GangKey, Course] = {}

@@ -78,7 +78,7 @@ def _so_far(simulation: Simulation) -> int:
 
 def _places(simulation: Simulation) -> dict[GangKey, int]:
     """Return what each gang would be told now."""
-    waiting = simulation.state.cycles.waiting
+    waiting = simulation.state.known.cycles.waiting
     lines = (waiting.line(name) for name in waiting.tree.names)
     ahead = (each for line in lines for each in line.minimums_ahead())
     return {key: told_position(1 + before, len(waiting)) for key, before in ahead}

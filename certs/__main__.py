@@ -36,7 +36,7 @@ from runtime.http_server import stop_signals
 from runtime.program import log_json
 
 _FILES_LIFETIME = timedelta(days=365)
-"""Of what is written to a directory, where nothing renews it: people have a year."""
+"""Validity of files in a directory, where nothing renews them: people have a year."""
 
 _NAMESPACE = click.option(
     "--namespace",

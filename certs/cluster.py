@@ -83,7 +83,7 @@ class Calling:
     """A webhook of a configuration that calls our Service."""
 
     path: str
-    """Of the configuration."""
+    """The path of the configuration."""
     version: str
     index: int
     name: str
@@ -147,7 +147,7 @@ class Cluster:
         self._client = client
         self.place = place
         self.path = SECRETS.path(place.namespace, place.secret)
-        """Of the Secret."""
+        """The path of the Secret."""
 
     async def see(self) -> Seen:
         """Read all of it, the Secret last; a configuration that cannot be read is told of."""

@@ -107,7 +107,7 @@ class OfExtender(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look at the cluster found in the end, and did."""
+    """The outcome of one check of the cluster, and of the steps that it took."""
 
     seen: Seen
     plan: Plan

@@ -78,7 +78,7 @@ class Metrics:
         *,
         well: bool,
     ) -> None:
-        """Set what a look found; it was without a fault where all is well."""
+        """Set the findings of a check; without a fault where all is well."""
         until, held = look.plan.until, look.seen.held
         self.next_step.labels(self._secret).set(0 if until is None else until.timestamp())
         self.restart_by.labels(self._secret).set(

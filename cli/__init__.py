@@ -1,1 +1,1 @@
-"""The command `muster`: what people ask of Muster, and what it prints for them."""
+"""The command `muster`, for people."""

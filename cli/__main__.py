@@ -10,18 +10,32 @@ from cli.lazy_group import LazyGroup
 
 COMMANDS = {
     "completion": ("cli.commands.completion", "Print the completion script of a shell."),
+    "create": ("cli.verbs.create", "Create a Ray cluster, and say whether it would start now."),
     "dashboard": ("cli.commands.dashboard", "Serve a page with queues, gangs and nodes."),
+    "delete": ("cli.verbs.delete", "Delete a Ray cluster or a job, with what goes with it."),
     "doctor": (
         "cli.commands.doctor",
         "Whether all is there that Muster needs, and what is in its way.",
     ),
+    "edit": ("cli.verbs.edit", "Change a Ray cluster, and say what holds now and what later."),
     "explain": ("cli.commands.explain", "Print what a reason means and what to do about it."),
     "fit": ("cli.commands.fit", "Say whether Ray clusters of a file would start now."),
     "import": ("cli.import_command", "Print GangQueues for the queues of another system."),
+    "jobs": ("cli.commands.jobs", "Jobs: their state, the Ray cluster they run on, why they wait."),
+    "logs": ("cli.commands.logs", "Logs of the pods of a Ray cluster, or of a job."),
     "nodes": ("cli.commands.nodes", "GPUs of nodes and pools, and how many pods still fit."),
     "queue": ("cli.commands.queue", "Quota, usage and waiting gangs of queues."),
+    "queue create": ("cli.verbs.queue_create", "Create a GangQueue."),
+    "queue edit": ("cli.verbs.queue_edit", "Change a GangQueue."),
     "release": ("cli.commands.release", "Take the gates off pods: the kill switch."),
+    "resume": ("cli.verbs.resume", "Start a suspended Ray cluster again, in its queue."),
+    "scale": ("cli.verbs.scale", "Set how many workers a Ray cluster has."),
     "status": ("cli.commands.status", "Gangs, queues and GPUs on one screen."),
+    "submit": (
+        "cli.verbs.submit",
+        "Submit a job, to a Ray cluster that runs or to one of its own.",
+    ),
+    "suspend": ("cli.verbs.suspend", "Delete the pods of a Ray cluster, which stays."),
     "uninstall": ("cli.commands.uninstall", "Remove Muster, and leave nothing that waits for it."),
     "why": ("cli.commands.why", "Why a gang waits, what would help, what happened."),
 }
@@ -49,8 +63,8 @@ Examples:
 def main() -> None:
     """Gang admission for Ray on Kubernetes, from the command line.
 
-    Every command works with the rights of its caller. `release` and `uninstall` write, and ask
-    before; all others change nothing. -n, -o, --kubeconfig and --context may also stand before it.
+    Every command works with the rights of its caller. Those that destroy anything ask before, and
+    have --yes where nobody can answer. -n, -o, --kubeconfig and --context may also stand before it.
     """
 
 

@@ -14,7 +14,8 @@ import structlog
 from cli.endings import LOG_IN_AGAIN, NOT_REACHED
 from cli.imports.outcome import NotRead, Source
 from cli.imports.systems import System
-from kube.api.client import Client, Resource, decode
+from kube.api.bodies import decode
+from kube.api.client import Client, Resource
 from kube.api.credentials import load_access
 from kube.api.errors import KubeError, NotFound, Timeout, Unauthorized, Unreachable
 

@@ -27,7 +27,7 @@ class Ending(Exception):  # noqa: N818 - an end, which is not always a fault
 
 
 class Absent(Ending):
-    """What was asked for is not there."""
+    """The object that the caller named does not exist."""
 
     code = NO
 
@@ -45,7 +45,7 @@ class StandsInTheWay(Ending):
 
 
 class Declined(Ending):
-    """The person who was asked said no."""
+    """The person did not agree."""
 
     code = NO
 

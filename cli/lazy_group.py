@@ -1,6 +1,6 @@
 """Imports each command when it is called, so that a start costs only what it uses."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,12 +10,17 @@ _VALUED = ("-n", "--namespace", "-o", "--output", "--kubeconfig", "--context", "
 _FLAGS = ("-A", "--all-namespaces", "--json")
 
 
-def behind_command(arguments: Sequence[str]) -> list[str]:
-    """Move options that commands share behind the command: `muster -n team status`."""
+def behind_command(arguments: Sequence[str], pairs: Collection[str] = ()) -> list[str]:
+    """Move options that commands share behind the command: `muster -n team status`.
+
+    `pairs` are commands of two words, of which it makes one: `queue create`.
+    """
     at = 0
     while at < len(arguments) and (count := _words(arguments[at:])):
         at += count
-    return [*arguments[at : at + 1], *arguments[:at], *arguments[at + 1 :]]
+    words = 2 if " ".join(arguments[at : at + 2]) in pairs else 1
+    command = [" ".join(arguments[at : at + words])] if at < len(arguments) else []
+    return [*command, *arguments[:at], *arguments[at + words :]]
 
 
 def _words(arguments: Sequence[str]) -> int:
@@ -36,7 +41,7 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take options that commands share before the command too, as kubectl does."""
-        return super().parse_args(ctx, behind_command(args))
+        return super().parse_args(ctx, behind_command(args, self._lazy))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""

@@ -9,7 +9,7 @@ from pydantic_settings import SettingsConfigDict
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import EVERY_NAMESPACE
 from coordinator.queues.waiting_limit import MOST
-from kube.codec.written_profiles import SchedulerProfile, named_twice
+from kube.codec.profiles.written_profiles import SchedulerProfile, named_twice
 from kube.objects import names
 from kube.objects.namespace import NamespaceName, is_namespace
 from runtime.leader_settings import LeaderSettings
@@ -69,6 +69,10 @@ class Settings(LeaderSettings):
 
     guard: Guard = Guard.NOMINATION
     """What keeps others out of reserved room: Nomination, Extender or None."""
+
+    scheduler_forgets: bool = True
+    """Whether nominations are written again for each kube-scheduler that starts: up to 1.36 it
+    knows none of gated pods until then."""
 
     gpu_resources: Json[tuple[str, ...]] = Field(
         default=GpuPools().resources, validate_default=False

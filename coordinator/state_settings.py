@@ -7,8 +7,9 @@ from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import AllowedClasses
 from coordinator.messages.clock import Patience
 from coordinator.queues.waiting_limit import WaitingLimit
+from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.profiles.scheduler_profiles import Profiles
 from scheduling.diagnosis.holes import GpuPools
 
 
@@ -31,7 +32,7 @@ class StateSettings:
 
     def build(self) -> CoordinatorState:
         """Return a state machine that knows nothing yet."""
-        return CoordinatorState(
+        known = Known(
             self.patience,
             self.allowed,
             cache=ClusterCache(self.home, may_ask_for_nodes=self.may_ask_for_nodes),
@@ -40,3 +41,4 @@ class StateSettings:
             guard=self.guard,
             gpu_pools=self.gpu_pools,
         )
+        return CoordinatorState(known)

@@ -16,13 +16,14 @@ import structlog
 from aiohttp import web
 
 from extender.filter import Filtered, filter_nodes
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.preempt import Rules, kept_nodes
 from extender.prioritize import scores
 from extender.score_prefetch import ScorePrefetch
 from extender.settings import Settings
-from extender.snapshot import Ledger, WatchedPod
+from extender.snapshot import WatchedPod
 from extender.tls import LastCaller, caller_name
 from extender.unscheduled_pods import UnscheduledPods
 from extender.wire.node_lists import NodeList

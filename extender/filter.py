@@ -25,8 +25,8 @@ from reservation.slots import Slot, vacant_slots
 from scheduling.filters.node_ports import left
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.model.gang import GangKey
-from scheduling.model.host_ports import is_port
 from scheduling.model.placement import Placement
+from scheduling.model.shape.host_ports import is_port
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 RESERVED: Final = "reserved for a gang"

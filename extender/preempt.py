@@ -18,7 +18,7 @@ from extender.snapshot import Snapshot, WatchedPod
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
-from scheduling.model.host_ports import is_port, offered
+from scheduling.model.shape.host_ports import is_port, offered
 from scheduling.state.node_snapshot import NodeSnapshot
 
 

@@ -17,8 +17,8 @@ from extender.wire.node_lists import NodeList
 from kube.codec.observed_pod import UNREADABLE
 from scheduling.model.amounts import Amounts, Mask, Positions, Requests, is_device, sorted_requests
 from scheduling.model.constraints import Toleration
-from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import is_port
 from scheduling.scoring.stranded_devices import POINTS, points
 from scheduling.state.bounded_cache import MIB, BoundedCache
 from scheduling.state.node_snapshot import NodeSnapshot

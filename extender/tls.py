@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 RECENT = 3600.0
-"""Seconds after its last call for which the certificate of a caller is told of: a kube-scheduler
-that was stopped, or calls another replica now, must not be told of for ever."""
+"""Seconds after its last call for which a caller's certificate is in the metrics: a kube-scheduler
+that was stopped, or calls another replica now, must not stay there for ever."""
 
 
 def caller_name(certificate: Any) -> str:

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import structlog
 
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
-from extender.snapshot import Ledger
 from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client, Resource
 from kube.api.errors import KubeError, NotFound

@@ -4,13 +4,15 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
-from extender.snapshot import Ledger, WatchedPod
+from extender.snapshot import WatchedPod
 from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client
-from kube.api.reflector import Reflector, Selection
 from kube.api.resources import GANGS, NODES, PODS
-from kube.api.watch_events import Changed, Deleted, Watched, WatchEvent
+from kube.api.watch.events import Changed, Deleted, Watched, WatchEvent
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from kube.codec.node import whole_node
 from kube.objects.core import BareNode, BarePod, Node, Pod
 from kube.objects.gang import Gang

@@ -1,4 +1,4 @@
-"""Adapts Kubernetes and KubeRay: their objects, how they are spelled, and how they are asked for.
+"""Adapts Kubernetes and KubeRay: their objects, and calls to the API server.
 
-Pure: `objects`, `ray`, `codec`. Talking to the API server: `api`.
+Pure: `objects`, `ray`, `codec`. `api` calls the API server.
 """

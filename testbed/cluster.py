@@ -68,7 +68,7 @@ class Cluster:
         """Start a cluster in a new or empty directory and return it when it is ready."""
         chosen = options or Options()
         programs, seed = prepare(lambda line: print(line, file=sys.stderr, flush=True), chosen)
-        cluster = cls(root_dir.resolve(), chosen, programs, seed if chosen.kuberay else None)
+        cluster = cls(root_dir.resolve(), chosen, programs, seed)
         cls.started.append(cluster)
         try:
             cluster._bring_up()
@@ -217,7 +217,8 @@ class Cluster:
         `kubeconfig` gives it the rights of another user, `program` is one of another version.
         """
         own = kubeconfig or self.site.kubeconfig(components.SCHEDULER)
-        stock, *arguments = components.scheduler(self.site, scheduler_configuration(config, own))
+        complete = scheduler_configuration(config, own)
+        stock, *arguments = components.scheduler(self.site, self.options, complete)
         self.spawn(components.SCHEDULER, [str(program or stock), *arguments])
         self.wait_healthy(components.SCHEDULER)
 
@@ -293,7 +294,7 @@ class Cluster:
         if options.scheduler:
             own = site.kubeconfig(components.SCHEDULER)
             complete = scheduler_configuration(options.scheduler_config, own)
-            self.spawn(components.SCHEDULER, components.scheduler(site, complete))
+            self.spawn(components.SCHEDULER, components.scheduler(site, options, complete))
         if options.kwok:
             self.spawn(components.KWOK, components.kwok(site, options))
         wait_until_served(self.api, self._seed.served if self._seed else ())
@@ -338,11 +339,14 @@ class Cluster:
             wait_until(lambda: self.api.exists(path), what)
 
 
-def prepare(say: Say, options: Options | None = None) -> tuple[Artifacts, Seed]:
-    """Make whatever clusters of these versions need beforehand and is not there yet."""
+def prepare(say: Say, options: Options | None = None) -> tuple[Artifacts, Seed | None]:
+    """Make whatever clusters of these versions need beforehand and is not there yet.
+
+    The seed is for clusters with KubeRay.
+    """
     chosen = options or Options()
     programs = build(recipes_for(chosen.kubernetes, chosen.kuberay_version), say)
-    return programs, ensure_seed(programs, _grow_seed, say)
+    return programs, ensure_seed(programs, _grow_seed, say) if chosen.kuberay else None
 
 
 def _grow_seed(programs: Artifacts, target: Path) -> list[Served]:

@@ -117,6 +117,7 @@ def apiserver(site: Site, options: Options) -> list[str]:
         f"--service-account-signing-key-file={pki.service_accounts}",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--allow-privileged=true",
+        *_gates(options),
         *options.apiserver_args,
     ]
 
@@ -135,16 +136,22 @@ def controller_manager(site: Site, options: Options) -> list[str]:
         f"--service-account-private-key-file={site.pki.service_accounts}",
         f"--node-monitor-grace-period={options.node_lease_seconds + 10}s",
         *_UNLIMITED,
+        *_gates(options),
         *options.controller_manager_args,
     ]
 
 
-def scheduler(site: Site, configuration: Mapping[str, object]) -> list[str]:
+def scheduler(site: Site, options: Options, configuration: Mapping[str, object]) -> list[str]:
     """Run the stock scheduler with a complete configuration."""
     path = site.root / "scheduler.json"
     path.write_text(json.dumps(configuration, indent=2))
     program = str(site.programs.program(SCHEDULER))
-    return [program, f"--config={path}", *_serving(site, site.ports.scheduler)]
+    serving = _serving(site, site.ports.scheduler)
+    return [program, f"--config={path}", *serving, *_gates(options)]
+
+
+def _gates(options: Options) -> list[str]:
+    return [f"--feature-gates={options.feature_gates}"] if options.feature_gates else []
 
 
 def kwok(site: Site, options: Options) -> list[str]:

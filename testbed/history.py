@@ -6,8 +6,9 @@ Pure functions over the events that a `Recorder` has seen, or that a test makes 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from kube.objects import names
 from testbed.api import Json
 from testbed.following import DELETED
 
@@ -95,6 +96,19 @@ def pod_event(time: float, kind: str, pod: Json) -> PodEvent:
         unschedulable=_unschedulable(status),
         deleting="deletionTimestamp" in metadata,
     )
+
+
+def gang_pod_event(time: float, kind: str, pod: Json) -> PodEvent:
+    """Read one change, where a pod that is made for an AppWrapper is one of its gang.
+
+    The gang has the name of its Gang, and the owner is the AppWrapper.
+    """
+    event, labels = pod_event(time, kind, pod), pod["metadata"].get("labels") or {}
+    name, uid = labels.get(names.APP_WRAPPER, ""), labels.get(names.APP_WRAPPER_UID, "")
+    if not name or not uid:
+        return event
+    gang, pod_set = f"{names.APP_WRAPPER_GANG}{name}", labels.get(names.POD_SET, "")
+    return replace(event, cluster=gang, group=pod_set, owner=uid)
 
 
 def _controller(metadata: Json) -> str:

@@ -60,6 +60,9 @@ class Options:
     """A KubeSchedulerConfiguration; the API server and the credentials are filled in."""
     apiserver_args: tuple[str, ...] = ()
     controller_manager_args: tuple[str, ...] = ()
+    feature_gates: str = ""
+    """Gates of API server, controller manager and kube-scheduler, such as "GenericWorkload=true";
+    a kube-scheduler that is started later has them too."""
     crds: tuple[Path, ...] = ()
     """Further CRDs, one to a file, there before the controller manager starts. It looks for new
     kinds every 30 s only, and until then does not collect what a deleted owner leaves."""

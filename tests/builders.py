@@ -14,10 +14,10 @@ from scheduling.model.constraints import (
     Toleration,
 )
 from scheduling.model.gang import GangKey, Group, PendingGang
-from scheduling.model.host_ports import HostPort, port_amounts
 from scheduling.model.node import Node, Taint
 from scheduling.model.pod import PodShape
 from scheduling.model.quantity import allocatable_amount, request_amount
+from scheduling.model.shape.host_ports import HostPort, port_amounts
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import node_snapshot_of
 

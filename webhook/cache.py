@@ -109,7 +109,7 @@ class Held(Protocol):
 
 
 class Cache:
-    """Answers from memory, or says that it has to be asked."""
+    """Answers from memory, or says that the API server has to be asked."""
 
     def __init__(
         self,

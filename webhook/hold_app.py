@@ -7,7 +7,7 @@ gated, as if this did not exist.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import structlog
@@ -15,8 +15,10 @@ from aiohttp import web
 
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
-from kube.api.reflector import Reflector, Selection
-from kube.api.resources import GANG_QUEUES, NAMESPACES, RAY_JOBS
+from kube.api.resources import GANG_QUEUES, NAMESPACES, RAY_JOBS, RESOURCE_QUOTAS
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
+from kube.objects.admission import ResourceQuota
 from kube.objects.core import Namespace
 from kube.objects.queue import GangQueue
 from kube.objects.ray import RayJob
@@ -35,6 +37,7 @@ from webhook.holding import (
     read_hold_review,
 )
 from webhook.metrics import Metrics
+from webhook.quota_room import lacks_room
 from webhook.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -69,6 +72,26 @@ class WatchedQueues:
         self._queues = None
 
 
+class WatchedQuotas:
+    """The ResourceQuotas of all namespaces; none where they are not known yet."""
+
+    def __init__(self, client: Client) -> None:
+        self._reflector = Reflector(client, RESOURCE_QUOTAS, ResourceQuota, _nobody_listens)
+
+    async def run(self) -> None:
+        """Watch them, for ever."""
+        await self._reflector.run()
+
+    def of(self, namespace: str) -> Collection[ResourceQuota]:
+        """Return those of a namespace, as they are now."""
+        every = self._reflector.store.values()
+        return [each for each in every if each.metadata.namespace == namespace]
+
+
+def _nobody_listens(_: object) -> None:
+    """Only the store is read."""
+
+
 class OwnerReader:
     """Reads namespaces and RayJobs from the API server."""
 
@@ -99,11 +122,17 @@ class HoldWebhook:
     """Answers reviews of RayClusters."""
 
     def __init__(
-        self, settings: Settings, queues: Callable[[], Queues], reader: Reads, metrics: Metrics
+        self,
+        settings: Settings,
+        queues: Callable[[], Queues],
+        quotas: Callable[[str], Collection[ResourceQuota]],
+        reader: Reads,
+        metrics: Metrics,
     ) -> None:
         self._settings = settings
         self._wrapper_of = unwrapped if settings.app_wrappers == "None" else wrapped_by
         self._queues = queues
+        self._quotas = quotas
         self._reader = reader
         self._metrics = metrics
 
@@ -139,8 +168,10 @@ class HoldWebhook:
 
     async def _asked(self, review: HoldReview) -> Hold | Leave:
         queues, was_read = self._queues(), dict[Read, Namespace | RayJob | None]()
+        cluster = review.cluster
+        short = cluster is not None and lacks_room(cluster, self._quotas(review.namespace))
         while True:
-            decision = decide_hold(review, queues, was_read, self._wrapper_of)
+            decision = decide_hold(review, queues, was_read, self._wrapper_of, lacks_quota=short)
             if isinstance(decision, Hold | Leave):
                 return decision
             was_read[decision] = await self._reader.read(decision)

@@ -1,5 +1,8 @@
 """Decides the review of a RayCluster: suspend it until its gang is admitted, or leave it alone.
 
+Held is what asks for it, and what no ResourceQuota of its namespace has room for now: its pods
+would take a part of the quota, and no gang could use that part.
+
 Pure and synchronous, as the review of pods is: where a namespace or a RayJob has to be read, the
 answer is what to read. What cannot be found out is left alone: KubeRay then creates the pods, and
 they are gated.
@@ -24,7 +27,7 @@ from kube.objects.core import Namespace
 from kube.objects.queue import CREATE_WHEN_ADMITTED, GangQueue
 from kube.objects.ray import RayCluster, RayJob
 from kube.ray.gang_terms import queue_asked
-from kube.ray.held_start import HELD, asks_to_be_held, is_held, never_held
+from kube.ray.held_start import HELD, asks_to_be_held, is_held, never_held, never_suspended
 from kube.ray.ray_cluster import Answer, opt_in
 from kube.ray.ray_owner import controller_of
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, wrapped_by
@@ -138,7 +141,12 @@ def _is_there(field: msgspec.Raw) -> bool:
 
 
 def decide_hold(
-    review: HoldReview, queues: Queues, was_read: WasRead, wrapper_of: WrapperOf = wrapped_by
+    review: HoldReview,
+    queues: Queues,
+    was_read: WasRead,
+    wrapper_of: WrapperOf = wrapped_by,
+    *,
+    lacks_quota: bool = False,
 ) -> Hold | Leave | Read:
     """Decide about one RayCluster; one that was held and is created from its copy is held again."""
     cluster = review.cluster
@@ -147,16 +155,20 @@ def decide_hold(
     by_others = cluster.spec.suspend and not is_held(cluster)
     # What is wrapped is created only once the whole AppWrapper has its place.
     wrapped = is_made_for_wrapper(cluster.metadata, wrapper_of)
-    if by_others or wrapped or not _may_be_held(cluster, queues):
+    waits = lacks_quota and _may_wait_for_quota(cluster)
+    if by_others or wrapped or not (waits or _may_be_held(cluster, queues)):
         return _left(cluster)
     place = NamespaceRead(review.namespace)
     if place not in was_read:
         return place
     namespace = was_read[place]
     labels = namespace.metadata.labels if isinstance(namespace, Namespace) else {}
-    if not _is_asked_for(cluster, labels, queues):
+    if not _is_gang(cluster, labels):
         return _left(cluster)
-    return _unless_its_owner_forbids(review, cluster, was_read)
+    if waits:
+        return _held(review)
+    is_asked_for = _is_asked_for(cluster, labels, queues)
+    return _unless_its_owner_forbids(review, cluster, was_read) if is_asked_for else _left(cluster)
 
 
 def _rules_of(found: GangQueue) -> Queue:
@@ -168,14 +180,25 @@ def _may_be_held(cluster: RayCluster, queues: Queues) -> bool:
     return asks_to_be_held(cluster.metadata.annotations, queue_holds=bool(queues.holding))
 
 
-def _is_asked_for(cluster: RayCluster, labels: Labels, queues: Queues) -> bool:
-    """Say whether a RayCluster is a gang, and itself or its queue has it held."""
+def _may_wait_for_quota(cluster: RayCluster) -> bool:
+    """Say whether a RayCluster can be held that did not ask for it.
+
+    Its RayJob may have deadlines: they run while its pods are gated as well.
+    """
+    asked = cluster.metadata.annotations.get(names.CREATE_PODS, names.CREATE_WHEN_ADMITTED)
+    return asked == names.CREATE_WHEN_ADMITTED and not never_suspended(cluster)
+
+
+def _is_gang(cluster: RayCluster, labels: Labels) -> bool:
     meta = cluster.metadata
-    if opt_in(meta.labels, meta.annotations, labels).answer is not Answer.YES:
-        return False
+    return opt_in(meta.labels, meta.annotations, labels).answer is Answer.YES
+
+
+def _is_asked_for(cluster: RayCluster, labels: Labels, queues: Queues) -> bool:
+    """Say whether a gang itself, or its queue, has it held."""
     queue = queue_asked(cluster.metadata, labels, queues.selections)
     holds = not isinstance(queue, NotAllowed) and queue in queues.holding
-    return asks_to_be_held(meta.annotations, queue_holds=holds)
+    return asks_to_be_held(cluster.metadata.annotations, queue_holds=holds)
 
 
 def _unless_its_owner_forbids(
@@ -189,6 +212,10 @@ def _unless_its_owner_forbids(
         job = was_read[wanted]
     if never_held(cluster, job if isinstance(job, RayJob) else None):
         return _left(cluster)
+    return _held(review)
+
+
+def _held(review: HoldReview) -> Hold:
     return Hold([*_annotated(review), {"op": "add", "path": _SUSPEND, "value": True}])
 
 

@@ -14,7 +14,7 @@ A pod whose RayCluster is not made for the AppWrapper that it names is refused, 
 
 A pod whose RayCluster or AppWrapper is gone is refused: nothing would decide about it any more, and
 a controller that is behind stops asking for it. While the owner ends its pods are gated as before.
-Of an ending RayCluster only redis-cleanup has to run, the pod of a Job; it is never gated.
+Only the pod of the Job redis-cleanup has to run while a RayCluster ends; it is never gated.
 """
 
 from collections.abc import Mapping

@@ -15,15 +15,16 @@ from kube.api.access import is_allowed
 from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.api.kinds import Kinds
-from kube.api.reflector import Reflector, Selection
 from kube.api.resources import NAMESPACES, RAY_CLUSTERS
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from runtime.connections import ConnectionMetrics
 from runtime.http_server import CertificateNews, Health, Port, Work, in_background, listening, until
 from runtime.slicing import settle_heap
 from runtime.tls import HotCertificate
 from webhook.app import Webhook
 from webhook.cache import WRAPPERS, Cache, Marked, Reader
-from webhook.hold_app import HoldWebhook, OwnerReader, WatchedQueues
+from webhook.hold_app import HoldWebhook, OwnerReader, WatchedQueues, WatchedQuotas
 from webhook.metrics import Metrics
 from webhook.settings import PREFIX, Settings
 from webhook.wrap_app import WrapWebhook
@@ -81,13 +82,14 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
     cache = Cache(*watched, metrics, wrappers=wrappers)
     metrics.watch_sync(lambda: cache.synced)
     certificate = _certificate(settings, metrics)
-    queues, owners = WatchedQueues(client), OwnerReader(client, settings.lookup_deadline_seconds)
+    queues, quotas = WatchedQueues(client), WatchedQuotas(client)
+    owners = OwnerReader(client, settings.lookup_deadline_seconds)
     reader = Reader(client, settings.lookup_deadline_seconds, settings.lookups_in_flight, metrics)
     checks = (("cache", lambda: cache.synced), ("certificate", lambda: certificate.usable))
     renewal = partial(certificate.watch, settings.certificate_poll_seconds)
     return _Parts(
         Webhook(settings, cache, reader, metrics),
-        HoldWebhook(settings, queues.now, owners, metrics),
+        HoldWebhook(settings, queues.now, quotas.of, owners, metrics),
         _wrapping(settings, client, metrics),
         Health(checks, metrics.registry),
         certificate,
@@ -96,6 +98,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         (
             *(one.run for one in (*watched, *wrappers.values())),
             queues.run,
+            quotas.run,
             renewal,
             partial(_settle, (*watched, *wrappers.values())),
         ),

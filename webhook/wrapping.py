@@ -97,7 +97,7 @@ class WrapReview:
     new: Seen | None = None
     old: Seen | None = None
     same_items: bool = False
-    """Of an edit, whether what is wrapped stays as it was, however it is spelled."""
+    """Whether an edit leaves the wrapped objects as they were, however they are spelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ def _other_fields(new: Seen, old: Seen) -> Judged:
 
 
 def _objects(review: WrapReview, new: Seen, before: Collection[WrappedObject]) -> Judged:
-    """Return the wrapped objects that were not there before; all faults are said at once."""
+    """Return the wrapped objects that were not there before, or all faults at once."""
     found = wrapped_objects(new.wrapper)
     if isinstance(found, Faulty):
         return Deny(_UNPROCESSABLE, found.message)

@@ -7,9 +7,10 @@ import msgspec
 from appwrapper.gang.stand_in import notices
 from appwrapper.remembered import Remembered
 from appwrapper.spec.faults import message_of
-from appwrapper.spec.items import Generation, Wrapped, read
+from appwrapper.spec.items import read
 from appwrapper.spec.retries import PREFIX as RETRIES
 from appwrapper.spec.retries import patience
+from appwrapper.spec.wrapped import Generation, Wrapped
 from appwrapper.status.told import Totals
 from kube.codec.fields import ByResource, InvalidObject, read_amounts
 from kube.objects import names

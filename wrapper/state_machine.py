@@ -14,21 +14,7 @@ from appwrapper.phases import Phase
 from kube.objects.app_wrapper import AppWrapperStatus
 from runtime.controller.moment import Moment
 from wrapper import status
-from wrapper.lifecycle import (
-    FIRST_READ,
-    QUIET_DOUBLINGS,
-    Become,
-    Create,
-    Delete,
-    Inspect,
-    Look,
-    Record,
-    Remember,
-    Rest,
-    Step,
-    is_known,
-    next_step,
-)
+from wrapper.lifecycle import FIRST_READ, QUIET_DOUBLINGS, is_known, next_step
 from wrapper.messages import (
     Action,
     Created,
@@ -58,6 +44,7 @@ from wrapper.messages import (
     WriteStatus,
     Written,
 )
+from wrapper.steps import Become, Create, Delete, Inspect, Look, Record, Remember, Rest, Step
 from wrapper.view import PodCounts, View, counted
 
 WARNS = (Phase.FAILED, Phase.RESETTING, Phase.SUSPENDING)

@@ -13,17 +13,8 @@ from appwrapper.phases import Phase
 from appwrapper.requeuing import grown_seconds
 from kube.objects.app_wrapper import AppWrapperCondition, AppWrapperStatus, ComponentStatus
 from wrapper.contents import COMPLETED, Reference
-from wrapper.lifecycle import (
-    DEPLOYED,
-    LEFT,
-    TOLD_AFTER,
-    Become,
-    Look,
-    Reason,
-    Record,
-    Remember,
-    recorded,
-)
+from wrapper.lifecycle import LEFT, TOLD_AFTER
+from wrapper.steps import DEPLOYED, Become, Look, Reason, Record, Remember, recorded
 from wrapper.words import worded
 
 INFORM_EVERY = 30.0

@@ -6,7 +6,7 @@ import msgspec
 
 from appwrapper.completion import Completion
 from appwrapper.phases import Phase
-from appwrapper.spec.items import Generation
+from appwrapper.spec.wrapped import Generation
 from appwrapper.status import told
 from appwrapper.status.conditions import with_notices
 from appwrapper.status.states import status_of
@@ -14,7 +14,7 @@ from appwrapper.status.told import PodCounts, Told
 from kube.codec.fields import moment_of
 from kube.objects.app_wrapper import AppWrapperStatus
 from scheduling.model.verdict import Reason as GangReason
-from wrapper.lifecycle import Look, Reason, may_start
+from wrapper.steps import Look, Reason, may_start
 
 _QUOTA = frozenset(
     (

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from appwrapper.spec.items import Item, WrappedPodSet
+from appwrapper.spec.wrapped import Item, WrappedPodSet
 from kube.codec.fields import ByResource, InvalidObject, quantity, read_amounts
 from kube.foreseen.amounts import Side, container_amounts, pod_total
 from kube.objects.app_wrapper import CustomPodResources

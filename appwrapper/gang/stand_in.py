@@ -20,8 +20,8 @@ from appwrapper.gang.sizes import (
 )
 from appwrapper.phases import ACTIVE
 from appwrapper.spec.faults import message_of
-from appwrapper.spec.items import Item, Wrapped, WrappedPodSet
 from appwrapper.spec.paths import Json, Path, at
+from appwrapper.spec.wrapped import Item, Wrapped, WrappedPodSet
 from kube.codec.fields import ByResource, InvalidObject
 from kube.foreseen.kuberay import head_pod, worker_pod
 from kube.objects import names

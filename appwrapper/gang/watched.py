@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from appwrapper.gang.stand_in import StandIn, metadata_of, stand_in
 from appwrapper.phases import ACTIVE, OVER, Phase
 from appwrapper.remembered import Remembered
-from appwrapper.spec.items import Wrapped, read
+from appwrapper.spec.items import read
+from appwrapper.spec.wrapped import Wrapped
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import Labels, ObjectMeta

@@ -5,7 +5,7 @@ The words are those that scripts of their users look for, to the letter: dots an
 
 from msgspec.structs import replace
 
-from appwrapper.spec.items import Generation
+from appwrapper.spec.wrapped import Generation
 from appwrapper.status.codeflare_states import codeflare_conditions
 from appwrapper.status.mcad_states import mcad_status
 from appwrapper.status.told import Told, transitions

@@ -13,7 +13,7 @@ from cli.options import cluster_options, epilog, output_option, run
 if TYPE_CHECKING:
     from cli.read.reader import Reader
     from cli.read.target import Target
-    from cli.report.doctor import DoctorReport
+    from cli.report.doctor.checks import DoctorReport
 
 
 @click.command(
@@ -31,7 +31,7 @@ def command(context: click.Context, target: Target, output: str) -> None:
     Each finding is ok, warn, fail or unknown, with what to do about it. The exit code is 1 where
     something fails. Nothing is changed.
     """
-    from cli.report.doctor import examine  # noqa: PLC0415
+    from cli.report.doctor.checks import examine  # noqa: PLC0415
     from cli.show.doctor import table  # noqa: PLC0415
     from cli.show.output import show  # noqa: PLC0415
 

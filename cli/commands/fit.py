@@ -63,9 +63,9 @@ def command(
     """Say whether RayClusters, RayJobs, RayCronJobs and RayServices of FILE would start now.
 
     They are judged together, as if all were created now. Nothing is created: their pods are worked
-    out from the templates, and decided on as the coordinator would. Of what does not fit it is said
-    why, and the largest number of replicas of each worker group that would. What the API server
-    refuses does not fit: it is asked by a dry run about each object, and a pod of each pod set.
+    out from the templates, and decided on as the coordinator would. An object that does not fit has
+    the reason, and the largest number of replicas of each worker group that would. So has one that
+    the API server refuses in a dry run of the object, or of a pod of each pod set.
     """
     # These import the core, and rich: a start without work must not pay for them.
     from cli.files import read_files  # noqa: PLC0415

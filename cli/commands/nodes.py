@@ -13,7 +13,7 @@ from cli.options import cluster_options, epilog, output_option, run
 if TYPE_CHECKING:
     from cli.read.reader import Reader
     from cli.read.target import Target
-    from cli.report.nodes import NodesReport
+    from cli.report.room.nodes import NodesReport
 
 
 @click.command(
@@ -48,7 +48,7 @@ def command(
     pods: see the ClusterRole muster-viewer.
     """
     from cli.read.cluster import read_gangs_anywhere  # noqa: PLC0415
-    from cli.report.nodes import nodes_report  # noqa: PLC0415
+    from cli.report.room.nodes import nodes_report  # noqa: PLC0415
     from cli.report.snapshot import GANGS, NODES, PODS  # noqa: PLC0415
     from cli.show.nodes import table  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415

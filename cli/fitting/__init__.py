@@ -1,1 +1,1 @@
-"""Answers whether Ray clusters would fit now, with the coordinator's state machine on a picture."""
+"""Answers whether Ray clusters would fit now, by the coordinator's state machine."""

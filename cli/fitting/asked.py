@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from appwrapper.spec.items import Item
+from appwrapper.spec.wrapped import Item
 from cli.fitting.manifests import Manifest, as_new, pods_of
 from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of
 from cli.imports.outcome import Fault, Source

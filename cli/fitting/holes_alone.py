@@ -1,8 +1,8 @@
 """Judges a gang by the holes in the status of its queue, for callers that may not read nodes.
 
-Of each size the pods of a gang are counted in pods of that size: one of 8 GPUs is two of 4. So
-many must fit at once, or the gang does not. What fits by this count may still lack processor,
-memory, labels or tolerations: the answer is no, or not known.
+The pods of a gang are counted in pods of each size: one of 8 GPUs is two of 4. So many must fit at
+once, or the gang does not. A gang that fits by this count may still lack processor, memory, labels
+or tolerations: the answer is no, or not known.
 """
 
 from collections.abc import Iterable, Iterator
@@ -58,7 +58,7 @@ def _goes_anywhere(tolerations: Iterable[Toleration]) -> bool:
 
 
 def remark(asked: PendingGang, queue: GangQueue | None) -> str:
-    """Say what the holes tell of a gang that they do not refuse; empty where they tell nothing."""
+    """Word what the holes show of a gang that they do not refuse; empty where they show nothing."""
     found = needs(asked, queue)
     if not found:
         return ""

@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 from cli.fitting.asked import Asked
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.view import GangView
-from coordinator.messages.events import (
-    ClusterGone,
-    Event,
-    GangGone,
-    PodGone,
-    RayOwnerGone,
-    Teller,
-)
+from coordinator.messages.events import ClusterGone, Event, GangGone, PodGone, RayOwnerGone, Teller
 from coordinator.state_machine import CoordinatorState
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of
@@ -41,12 +34,12 @@ class Waiting:
 
 def find_waiting(state: CoordinatorState, asked: Asked) -> Waiting | None:
     """Return the gang that an object is, where it waits and no other is stopped for it."""
-    sources = state.cache.sources
+    sources = state.known.cache.sources
     mine = (key for key in sources if key.namespace == asked.namespace)
     for key in sorted((key for key in mine if _is_of(asked, key, sources[key])), key=str):
-        view = state.views.get(key)
+        view = state.known.views.get(key)
         if view is not None and view.waits_for_room and view.queueing.planned is None:
-            return _waiting(state.cache, view, sources[key])
+            return _waiting(state.known.cache, view, sources[key])
     return None
 
 

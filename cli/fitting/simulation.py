@@ -27,7 +27,7 @@ from cli.report.fit import (
 from cli.report.quota_holders import QuotaHolders
 from cli.report.snapshot import Snapshot
 from coordinator.gang.demand import NotReady
-from coordinator.gang.foresight import Foresight, foresight_of, quota_refusal
+from coordinator.gang.held_start.foresight import Foresight, foresight_of, quota_refusal
 from coordinator.gang.source import source_of
 from coordinator.gang.view import GangView
 from coordinator.messages.events import (
@@ -43,8 +43,8 @@ from coordinator.messages.events import (
     Teller,
     TermStarted,
 )
-from coordinator.reconcile.status import explain
-from coordinator.state.what_if import would_admit
+from coordinator.reconcile.status.explained import explain
+from coordinator.state.cycle.what_if import would_admit
 from coordinator.state_machine import CoordinatorState
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.gang import Gang, GangMeta
@@ -79,19 +79,19 @@ class Simulation:
     def __init__(self, state: CoordinatorState, moment: Moment, *, roomless: bool = False) -> None:
         self._state, self._moment, self._roomless = state, moment, roomless
         self._made: dict[GangKey, Mapping[str, int]] = {}
-        recorded = (gang.status.epoch or 0 for gang in state.cache.gangs.values())
+        recorded = (gang.status.epoch or 0 for gang in state.known.cache.gangs.values())
         state.handle([TermStarted(1 + max(recorded, default=0), clean=True)], moment)
 
     def placed(self, asked: Asked) -> Asked:
         """Return what is asked about as it would stand in the cluster."""
         key = GangKey(asked.namespace, asked.cluster.metadata.name)
-        mine = as_gang(asked, self._state.cache.namespace_labels(asked.namespace))
+        mine = as_gang(asked, self._state.known.cache.namespace_labels(asked.namespace))
         waiting = find_waiting(self._state, asked)
         if waiting is not None:
             self._state.handle(waiting.gone, self._moment)
             self._made[key] = waiting.made
             return in_place(mine, waiting.reason, waiting.created)
-        return beside(mine) if key in self._state.cache.sources else mine
+        return beside(mine) if key in self._state.known.cache.sources else mine
 
     def verdicts(self, asked: Sequence[Asked]) -> list[Verdict]:
         """Answer for objects that are created together; those that fit keep their room."""
@@ -119,7 +119,7 @@ class Simulation:
         """Search where it waits; where its pods would not be created, among those that would be."""
         meta = cluster.metadata
         key = GangKey(meta.namespace, meta.name)
-        if key in self._state.views:
+        if key in self._state.known.views:
             return self._most_placed(key, group, count, hosts)
         created = most_that_fit(
             count, lambda n: self._would_be_created(with_replicas(cluster, group, n))
@@ -138,7 +138,7 @@ class Simulation:
         return isinstance(self._foreseen(cluster), _Part)
 
     def _most_placed(self, key: GangKey, group: str, refused: int, hosts: int) -> int | None:
-        asked = self._state.views[key].queueing.asked
+        asked = self._state.known.views[key].queueing.asked
         if not isinstance(asked, PendingGang):
             return None
         return most_that_fit(
@@ -147,24 +147,24 @@ class Simulation:
 
     def _would_be_placed(self, asked: PendingGang) -> bool:
         if self._roomless:
-            return may_fit(asked, self._state.queues)
-        return would_admit(self._state, asked, self._moment)
+            return may_fit(asked, self._state.known.queues)
+        return would_admit(self._state.known, asked, self._moment)
 
     def who_has_quota(self, verdict: Verdict) -> tuple[str, ...]:
         """Say who has the quota that a gang lacks; nothing where parents could not be read."""
-        queues = tuple(self._state.queues.objects.values())
+        queues = tuple(self._state.known.queues.objects.values())
         if any(isinstance(each, UnseenQueue) for each in queues):
             return ()
-        found = Snapshot(gangs=tuple(self._state.cache.gangs.values()), queues=queues)
+        found = Snapshot(gangs=tuple(self._state.known.cache.gangs.values()), queues=queues)
         return QuotaHolders(found).of(verdict.queue, verdict.message)
 
     # ---- one gang
 
     def _foreseen(self, cluster: RayCluster) -> _Part | Verdict:
         """Work out the pods of a RayCluster, or say why there are none."""
-        cache, namespace = self._state.cache, cluster.metadata.namespace
+        cache, namespace = self._state.known.cache, cluster.metadata.namespace
         admission = cache.admission.admission(namespace, cache.priority_classes)
-        foresight = foresight_of(source_of(cluster).foresee(admission), self._state.profiles)
+        foresight = foresight_of(source_of(cluster).foresee(admission), self._state.known.profiles)
         if foresight.unforeseeable:
             return unforeseeable(foresight.unforeseeable)
         if foresight.refused:
@@ -174,7 +174,7 @@ class Simulation:
 
     def _quota_refusal(self, foresight: Foresight, cluster: RayCluster) -> str:
         assert foresight.found is not None
-        cache, meta = self._state.cache, cluster.metadata
+        cache, meta = self._state.known.cache, cluster.metadata
         key = GangKey(meta.namespace, meta.name)
         others, claimed = cache.foreseen.claimed_beside(key)
         if key in self._made:
@@ -204,13 +204,13 @@ class Simulation:
                 return
 
     def _is_answered(self, key: GangKey) -> bool:
-        view = self._state.views[key]
+        view = self._state.known.views[key]
         asks = isinstance(view.queueing.asked, PendingGang)
         answered = view.queueing.refusal is not None or view.reservation.placement is not None
         return answered or not asks
 
     def _verdict(self, key: GangKey) -> Verdict:
-        view = self._state.views[key]
+        view = self._state.known.views[key]
         asked, placement = view.queueing.asked, view.reservation.placement
         said = explain(view, asked if isinstance(asked, NotReady) else None)
         verdict = Verdict(Fits.NO, said.reason, said.message, _queue_of(view))
@@ -221,7 +221,7 @@ class Simulation:
         if not isinstance(asked, PendingGang):
             return verdict
         if self._roomless:
-            return by_queue_alone(verdict, asked, self._state.queues)
+            return by_queue_alone(verdict, asked, self._state.known.queues)
         return replace(verdict, position=view.queueing.position, count_matters=True)
 
 

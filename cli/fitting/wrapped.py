@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from appwrapper.gang.stand_in import StandIn, notices
 from appwrapper.gang.watched import AppWrapperReading, as_gang
-from appwrapper.spec.items import Item, Wrapped, read
+from appwrapper.spec.items import read
+from appwrapper.spec.wrapped import Item, Wrapped
 from cli.imports.outcome import Source
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper

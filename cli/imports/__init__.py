@@ -1,1 +1,1 @@
-"""Queues of other systems, read into GangQueues: pure, from decoded objects to structs."""
+"""Turns queues of other systems into GangQueues. Pure."""

@@ -1,4 +1,4 @@
-"""What of Kueue's objects is not mapped, why, and what to do instead."""
+"""Lists fields of Kueue's objects that are not mapped, why, and what to do instead."""
 
 import json
 from collections.abc import Sequence

@@ -39,7 +39,7 @@ PREEMPTION = Preemption(within_queue="LowerPriority", reclaim="Any")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node, and where it was said."""
+    """A node, and the place of its definition."""
 
     name: str
     parent: str

@@ -12,7 +12,7 @@ T = TypeVar("T", bound="Foreign")
 
 
 class Meta(Part, frozen=True):
-    """Of the metadata what imports read."""
+    """The fields of metadata that imports read."""
 
     name: str = ""
     namespace: str = ""

@@ -1,9 +1,9 @@
-"""Reads Volcano's Queues, and says of PodGroups what their Ray objects have to say instead.
+"""Reads Volcano's Queues, and lists the labels that Ray objects need in place of PodGroups.
 
-What a queue deserves is its quota, its guarantee the part that it does not lend, its capability the
-most that it may hold, borrowed or not. Volcano counts what a queue deserves inside its parent's,
-Muster on top of it: a parent gets what those below leave. Of a resource that no queue deserves,
-capabilities are bounds alone: the topmost becomes a quota which is neither lent nor exceeded.
+`deserved` becomes the quota, `guarantee` the part that is not lent, `capability` the most that the
+queue may hold, borrowed or not. Volcano counts `deserved` inside that of the parent, Muster on top
+of it: a parent gets what those below leave. If no queue deserves a resource, capabilities of it are
+bounds alone: the topmost becomes a quota which is neither lent nor exceeded.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from kube.objects.base import OrNull, Part, Quantities, Slim
 
 
 class Guarantee(Part, frozen=True):
-    """What is kept for a queue."""
+    """The share that is kept for a queue."""
 
     resource: OrNull[Quantities] = {}
 

@@ -1,4 +1,4 @@
-"""What of Volcano's objects is not mapped, why, and what to do instead."""
+"""Lists fields of Volcano's objects that are not mapped, why, and what to do instead."""
 
 import json
 from collections.abc import Mapping

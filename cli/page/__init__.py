@@ -1,1 +1,1 @@
-"""The page in the browser: reads the cluster again and again, and serves what it found."""
+"""Serves the page in the browser, from repeated readings of the cluster."""

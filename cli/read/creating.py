@@ -29,10 +29,10 @@ _SWITCHED_OFF: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Creating:
-    """What of its creation is against an object: `refusal` for all, `lacking` for the caller.
+    """Why an object cannot be created: `refusal` for all, `lacking` for the caller.
 
-    `over_quota` is against it now, `said` is what else a dry run told, and `unread` says what the
-    API server did not tell.
+    `over_quota` is a refusal for now, `said` has other answers of a dry run, and `unread` names the
+    questions without an answer.
     """
 
     refusal: str = ""

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from cli.endings import NotAllowed, NotServed
 from cli.read.home import DEPLOYMENTS, find_home
 from cli.read.reader import Reader
-from cli.report.examined import (
+from cli.report.doctor.examined import (
     ConfigMap,
     Deployment,
     EndpointSlice,
@@ -26,7 +26,7 @@ from cli.report.snapshot import Unread
 from kube.api import resources
 from kube.api.client import Resource
 from kube.objects.core import Namespace
-from kube.objects.definition import Definition
+from kube.objects.crds.definition import Definition
 from kube.objects.names import KUBE_SYSTEM
 from kube.objects.queue import GangQueue
 

@@ -20,8 +20,9 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import AllowedClasses
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.settings import Settings
+from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
-from kube.codec.written_profiles import profiles_of
+from kube.codec.profiles.written_profiles import profiles_of
 from runtime.controller.moment import Moment
 
 Ask = Callable[[Reader, Asked], Awaitable[Said]]
@@ -34,7 +35,7 @@ async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
     takes = None if unset else settings.app_wrappers
     state, moment, rights = _state(settings), _moment(), Rights(reader)
     picture, creating, said = await asyncio.gather(
-        read_picture(reader, state.profiles, namespaces_of(asked), queues_of(asked)),
+        read_picture(reader, state.known.profiles, namespaces_of(asked), queues_of(asked)),
         asyncio.gather(
             *(read_creating(reader, rights, each, takes_app_wrappers=takes) for each in asked)
         ),
@@ -44,7 +45,7 @@ async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
     creating = [_with_said(*each) for each in zip(creating, said, strict=True)]
     creating = [_in_its_namespace(*each, picture) for each in zip(asked, creating, strict=True)]
     state.handle([*picture.events, *stand_ins(asked, picture.missing)], moment)
-    if state.cache.is_mounting or any(each.mounts_claims for each in asked):
+    if state.known.cache.is_mounting or any(each.mounts_claims for each in asked):
         volumes = await read_volumes(reader)
         state.handle(volumes.events, moment)
         picture = picture.beside(volumes)
@@ -108,12 +109,13 @@ def _answer(simulation: Simulation, asked: Asked, verdict: Verdict) -> FitOfObje
 
 def _state(settings: Settings) -> CoordinatorState:
     """Return the state of a coordinator that was just started with these settings."""
-    return CoordinatorState(
+    known = Known(
         allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
         cache=ClusterCache(settings.namespace),
         waiting_limit=WaitingLimit(settings.waiting_per_namespace),
         profiles=profiles_of(settings.profiles),
     )
+    return CoordinatorState(known)
 
 
 def _moment() -> Moment:

@@ -35,8 +35,8 @@ from coordinator.messages.events import (
 from kube.api import resources
 from kube.api.client import Resource
 from kube.codec.observed_pod import observe
-from kube.codec.scheduler_profiles import Profiles
-from kube.codec.storage import WATCHES, StorageWatch
+from kube.codec.profiles.scheduler_profiles import Profiles
+from kube.codec.volumes.storage import WATCHES, StorageWatch
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import DeviceClass, Namespace, Node, Pod, PriorityClass

@@ -7,19 +7,29 @@ when they run.
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, MutableSequence, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import structlog
 
-from cli.endings import LOG_IN_AGAIN, NOT_REACHED, CannotRead, NotAllowed, NotServed
+from cli.endings import (
+    LOG_IN_AGAIN,
+    NOT_REACHED,
+    Absent,
+    CannotRead,
+    Ending,
+    NotAllowed,
+    NotServed,
+)
 from cli.read.dry_created import Answer, DryCreated, refused_with
 from cli.read.target import Target
 from kube.api.access import Access, is_caller_allowed
-from kube.api.client import Client, Resource, decode, encode, selectors
+from kube.api.bodies import decode, encode
+from kube.api.client import Client, Resource, selectors
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
+    ApiError,
     Forbidden,
     Garbled,
     Gone,
@@ -30,6 +40,7 @@ from kube.api.errors import (
     Unreachable,
 )
 from kube.api.kinds import Kind, Kinds, Served
+from kube.api.resources import PODS
 
 T = TypeVar("T")
 
@@ -38,6 +49,7 @@ PAGE = 2500
 
 _DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 _JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+_LOGS = Resource(group="", version="v1", plural="pods/log")
 _TRIES = 3  # of a list that takes longer than the API server keeps its place
 
 
@@ -73,6 +85,11 @@ class Reader(Protocol):
 
     async def may(self, access: Access) -> bool:
         """Ask whether the caller has a right."""
+
+    def log(
+        self, namespace: str, pod: str, params: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Open the log of a container; yields its pieces."""
 
     async def would_create(
         self, resource: Resource, namespace: str, manifest: Mapping[str, object]
@@ -182,6 +199,18 @@ class ApiReader:
             said = one_line(str(error))
             raise CannotRead(f"the API server does not say who may {access}: {said}") from error
 
+    @asynccontextmanager
+    async def log(
+        self, namespace: str, pod: str, params: Mapping[str, str]
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open the log of a container; yields its pieces. Raises CannotRead."""
+        path = PODS.path(namespace, pod, "log")
+        try:
+            async with self._client.stream(path, params) as pieces:
+                yield pieces
+        except KubeError as error:
+            raise _no_log(error, namespace, pod) from error
+
     async def would_create(
         self, resource: Resource, namespace: str, manifest: Mapping[str, object]
     ) -> DryCreated:
@@ -226,6 +255,16 @@ async def open_reader(target: Target) -> AsyncIterator[Reader]:
         raise CannotRead(one_line(str(error))) from error
     async with Client(access, user_agent="muster", timeout=target.timeout) as client:
         yield ApiReader(client, namespace)
+
+
+def _no_log(error: KubeError, namespace: str, pod: str) -> Ending:
+    match error:
+        case NotFound():
+            return Absent(f"there is no pod {pod} in namespace {namespace} any more")
+        case ApiError(status=400):  # its container has not begun, for example
+            return Absent(f"pod {namespace}/{pod}: {one_line(error.message)}")
+        case _:
+            return _cannot_read(error, _LOGS, namespace)
 
 
 def one_line(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Lists what of a cluster is Muster's, and what has to happen before it is removed. Pure."""
+"""Lists Muster's objects in a cluster, and the order of their removal. Pure."""

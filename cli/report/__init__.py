@@ -1,1 +1,1 @@
-"""From objects to reports: pure, so that a report can be checked without a cluster."""
+"""Turns objects into reports. Pure."""

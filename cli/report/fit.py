@@ -45,7 +45,7 @@ class Verdict(Slim, frozen=True):
 
 
 class Most(Slim, frozen=True):
-    """Of `asked` replicas of a group so many fit, the rest as asked; None: with none neither.
+    """How many of the `asked` replicas of a group fit, all else as asked; None: not even none.
 
     `searched` is False where there were too many groups to search for all.
     """

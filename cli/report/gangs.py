@@ -1,4 +1,4 @@
-"""Gangs as lists show them: which wait, in their order, and what the others hold."""
+"""Reports gangs as lists show them: those that wait, in their order, and what the others hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from cli.report.order import natural
-from cli.report.room import placement_of
+from cli.report.room.sums import placement_of
 from kube.codec.fields import created_at, moment_of, quantity
 from kube.objects.gang import Gang
 from scheduling.model.amounts import PODS

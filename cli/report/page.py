@@ -1,4 +1,4 @@
-"""What the page in the browser shows at one time: some rows of a report, and all counts."""
+"""Selects what the page in the browser shows at one time: some rows of a report, all counts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeVar
 import msgspec
 
 from cli.report.gangs import GangReport
-from cli.report.nodes import NodeReport, PoolReport
 from cli.report.queues import QueueReport
+from cli.report.room.nodes import NodeReport, PoolReport
 from cli.report.status import StatusReport
 
 T = TypeVar("T")

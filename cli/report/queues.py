@@ -1,4 +1,4 @@
-"""Queues: quota, usage, what they borrow and may still take, and which gangs wait in them."""
+"""Reports queues: quota, usage, what they borrow and may still take, and their waiting gangs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from cli.report.fair_share import (
     share_of,
 )
 from cli.report.gangs import GangReport, by_name, gang_report, has_failed, in_order, queue_of, waits
-from cli.report.nodes import told
 from cli.report.order import natural
 from cli.report.queue_usage import usage_of
 from cli.report.quota_holders import QuotaHolders
+from cli.report.room.nodes import told
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import quantity
 from kube.objects.base import Quantities

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cli.report.gangs import held, queue_of
 from cli.report.order import natural
 from cli.report.queue_usage import usage_of
-from cli.report.room import key_of
+from cli.report.room.sums import key_of
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.objects.queue import GangQueue
 from scheduling.diagnosis.quota_refusals import lacked

@@ -1,4 +1,4 @@
-"""What each reason means, and what to do about it: the one source of these texts.
+"""Explains each reason: what it means and what to do. The one source of these texts.
 
 `muster explain` prints them; a test holds the table in docs/reasons.md against them.
 """

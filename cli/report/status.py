@@ -1,4 +1,4 @@
-"""The cluster at one glance: gangs by phase, those that wait first, queues, pools of devices."""
+"""Reports the cluster at one glance: gangs by phase, those that wait first, queues, pools."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cli.report.gangs import (
     queue_of,
     waits,
 )
-from cli.report.nodes import NodesReport, nodes_report, told
 from cli.report.queues import QueueReport, queues_report
+from cli.report.room.nodes import NodesReport, nodes_report, told
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.objects.gang import Gang
 

@@ -1,4 +1,4 @@
-"""Why a gang waits: its place, each pod set in numbers, the holders of the room, and what helps."""
+"""Reports why a gang waits: its place, each pod set, the holders of the room, what helps."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import msgspec
 
 from cli.report.gangs import in_order, queue_of, waits
-from cli.report.nodes import told
 from cli.report.objects import Event
 from cli.report.order import natural
 from cli.report.quota_holders import QuotaHolders
 from cli.report.reasons import EXPLANATIONS
-from cli.report.room import key_of
-from cli.report.short_room import Shortage, judged
+from cli.report.room.nodes import told
+from cli.report.room.short_room import Shortage, judged
+from cli.report.room.sums import key_of
 from cli.report.snapshot import Snapshot
 from kube.objects.core import Pod
 from kube.objects.gang import Gang, GangCondition, GangPodSetStatus, GangShortage
@@ -228,7 +228,7 @@ def _is_note(said: GangCondition) -> bool:
 
 
 def _helps(gang: Gang, shortages: Mapping[str, Shortage]) -> Iterator[str]:
-    """Yield what would make room, as far as it can be told from one resource alone."""
+    """Yield what would make room, as far as one resource alone shows it."""
     for each in gang.status.pod_sets:
         if each.name in shortages:
             yield from _freed(each.name, shortages[each.name])

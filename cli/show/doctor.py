@@ -6,8 +6,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from cli.report.doctor import DoctorReport
-from cli.report.findings import State
+from cli.report.doctor.checks import DoctorReport
+from cli.report.doctor.findings import State
 from cli.show.output import printable
 
 _STYLES: Final = {

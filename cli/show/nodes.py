@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from cli.report.nodes import NodeReport, NodesReport
 from cli.report.order import natural
+from cli.report.room.nodes import NodeReport, NodesReport
 from cli.show.parts import left_out, most, pools
 from cli.show.table import Cell, number, rows
 from cli.show.words import bar, whole_amount

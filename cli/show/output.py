@@ -6,7 +6,7 @@ Importing rich costs as much as the rest of a start: commands import this module
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 import msgspec
@@ -32,11 +32,12 @@ def not_taken() -> NoReturn:
     sys.exit(NOT_TAKEN)
 
 
-def console() -> Console:
+def console(stream: TextIO | None = None) -> Console:
     """Return what tables are printed on: colours on a terminal alone, and not with NO_COLOR."""
-    terminal = sys.stdout.isatty()
+    file = stream or sys.stdout
+    terminal = file.isatty()
     return _Screen(
-        file=sys.stdout,
+        file=file,
         force_terminal=terminal,
         no_color=bool(os.environ.get("NO_COLOR")),
         width=None if terminal else PIPED_WIDTH,

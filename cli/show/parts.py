@@ -8,8 +8,8 @@ from typing import NamedTuple
 from rich.console import Console
 
 from cli.report.gangs import GangReport
-from cli.report.nodes import NodesReport, PoolReport
 from cli.report.queues import QueueReport, ResourceReport
+from cli.report.room.nodes import NodesReport, PoolReport
 from cli.show.table import Cell, cut, line, number, rows
 from cli.show.words import age, amount, bar, phase, whole_amount
 from scheduling.model.quantity import request_amount

@@ -1,4 +1,4 @@
-"""Amounts, ages, phases and bars as tables show them."""
+"""Words amounts, ages, phases and bars for tables."""
 
 from __future__ import annotations
 

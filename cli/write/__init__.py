@@ -1,1 +1,1 @@
-"""Writes to a cluster on behalf of people; nothing else of the command line does."""
+"""Writes to a cluster for people; no other part of `muster` does."""

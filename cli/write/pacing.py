@@ -22,7 +22,7 @@ ROUND_SECONDS: Final = 1.0
 """Between two rounds: what was refused by a rule that is just gone is taken by the next."""
 
 PATIENCE: Final = 60.0
-"""Seconds without progress until what is left is told, and left."""
+"""Seconds without progress until the rest is reported, and left."""
 
 
 async def do_all(
@@ -75,8 +75,8 @@ async def until_none_is_left(
 ) -> int:
     """Do what is found until nothing is, after `settled_at` (monotonic seconds) too.
 
-    Returns how much was done. What does not become less for PATIENCE seconds is told, and left:
-    one that fails again and again, or as many new ones as were done, must not hold up the rest.
+    Returns how much was done. A rest that does not shrink for PATIENCE seconds is reported, and
+    left: writes that fail again and again must not hold up the next step.
     """
     done, failed = 0, list[tuple[T, NotWritten]]()
     progress = _Progress(math.inf, time.monotonic())

@@ -32,7 +32,7 @@ KEPT: Final = 10 * 365 * 24 * 3600
 """Seconds for which the Lease is kept where a coordinator may still run: until it is deleted."""
 
 TRIES: Final = 30
-"""Of taking the Lease: its leader writes it too, every two seconds."""
+"""Tries to take the Lease: its leader writes it too, every two seconds."""
 
 GRACE: Final = 45.0
 """Seconds in which the pods of a Deployment that was scaled to 0 should be gone."""

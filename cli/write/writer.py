@@ -13,6 +13,7 @@ from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.read.reader import ApiReader, one_line
 from cli.read.target import Target
 from cli.removal.objects import AnyObject
+from kube.api.bodies import encode
 from kube.api.client import Client, Resource
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
@@ -28,8 +29,11 @@ from kube.api.kinds import Found, Kinds
 
 T = TypeVar("T")
 
+_DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
+_MERGE = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
+
 TRIES = 4
-"""Of a write that the API server could not take for now."""
+"""Tries of a write that the API server could not take for now."""
 
 PAUSE = 1.0
 """Seconds before such a write is tried again; twice as long each time."""
@@ -102,6 +106,12 @@ class Writer:
     async def merge_patch(self, path: str, changes: object) -> NotWritten | None:
         """Merge changes; what is gone needs none."""
         return await _written(lambda: self._client.merge_patch(path, changes))
+
+    async def would_merge(self, path: str, changes: object) -> bytes:
+        """Ask by a dry run what an object would become; raises KubeError, and writes nothing."""
+        return await self._client.request(
+            "PATCH", path, params=_DRY_RUN, body=encode(changes), headers=_MERGE
+        )
 
     async def create(self, path: str, obj: object) -> NotWritten | None:
         """Create an object."""

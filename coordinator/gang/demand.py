@@ -8,14 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from coordinator.gang.pod_sets import PodSetStanding, Standing
+from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from kube.ray.gang_terms import HEAD, TopologyTerms
-from scheduling.model import node_restrictions
 from scheduling.model.gang import GangKey, Group, Member, Occupied, PendingGang, Topology
 from scheduling.model.placement import Placement
 from scheduling.model.pod import LOWEST_PRIORITY, PodShape
+from scheduling.model.shape import node_restrictions
 from scheduling.model.verdict import Reason
 
 NAMED_PODS = 3  # a message names so many pods and counts the rest

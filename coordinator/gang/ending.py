@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from coordinator.gang.pod_sets import Standing
+from coordinator.gang.pods.pod_sets import Standing
 from coordinator.messages.actions import Action, DeleteGang, WriteGangStatus
 from coordinator.record.status import recorded
 from kube.codec.observed_pod import ObservedPod

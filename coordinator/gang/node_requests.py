@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.gang.attempts import Attempts
-from coordinator.gang.pod_sets import Standing
+from coordinator.gang.pods.pod_sets import Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import Answer, NodeRequest
 from kube.objects.provisioning import MOST_POD_SETS

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from coordinator.gang.pod_sets import Standing, releasable
+from coordinator.gang.pods.pod_sets import Standing, releasable
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import assign, slots_of

@@ -7,7 +7,7 @@ upgraded keeps the version that serves until the next one is ready, so both need
 
 from dataclasses import dataclass
 
-from coordinator.gang.late_starts import stamp_of
+from coordinator.gang.setbacks.late_starts import stamp_of
 from kube.codec.fields import AFTER_ALL, moment_of
 from kube.objects.ray import RayJob, RayService
 

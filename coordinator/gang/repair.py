@@ -9,8 +9,8 @@ pod, gated. A gang that stays torn for too long gives everything back.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from coordinator.gang.adoption import is_nominated
-from coordinator.gang.pod_sets import ready_for_release
+from coordinator.gang.pods.adoption import is_nominated
+from coordinator.gang.pods.pod_sets import ready_for_release
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
 from reservation.edits import without_slots

@@ -41,7 +41,7 @@ class Patience:
     """Until the slot of a lost pod ends for which no replacement comes."""
 
     arrival: float = 100.0
-    """Until a request that was sent can change nothing any more (`reconcile.fences`)."""
+    """Until a request that was sent can change nothing any more (`reconcile.pod_writes.fences`)."""
 
     setback: float = 600.0
     """Until a gang has its place again that gave its room back: a release was refused, or its start

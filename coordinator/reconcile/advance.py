@@ -5,11 +5,8 @@ nothing: each write stays marked as under way until its end is reported.
 """
 
 from coordinator.gang.source import opt_in_of
-from coordinator.reconcile.below_minimum import end_broken
-from coordinator.reconcile.deletions import delete_pods
 from coordinator.reconcile.demand import ask
-from coordinator.reconcile.events import tell_user
-from coordinator.reconcile.eviction import (
+from coordinator.reconcile.eviction.endings import (
     carry_out,
     count_out,
     drop_ended_slots,
@@ -18,27 +15,30 @@ from coordinator.reconcile.eviction import (
     stop_gang,
 )
 from coordinator.reconcile.eviction_dry_run import probe
-from coordinator.reconcile.fences import fence_pods
 from coordinator.reconcile.held_start.advance import hold, notice
 from coordinator.reconcile.held_start.quota_claims import claim_what_is_to_come
 from coordinator.reconcile.held_start.quota_stakes import make_way, note_stake
 from coordinator.reconcile.held_start.resuspension import suspend_again
-from coordinator.reconcile.late_starts import time_out
 from coordinator.reconcile.look import Look, Step, run
-from coordinator.reconcile.lost_slots import (
+from coordinator.reconcile.node_requests import call_for_nodes
+from coordinator.reconcile.owner_deadlines import hear_owner
+from coordinator.reconcile.pod_writes.deletions import delete_pods
+from coordinator.reconcile.pod_writes.fences import fence_pods
+from coordinator.reconcile.pod_writes.nominations import nominate_pods
+from coordinator.reconcile.pod_writes.releases import release_pods
+from coordinator.reconcile.record.events import tell_user
+from coordinator.reconcile.record.recording import sync_record, write_record
+from coordinator.reconcile.repair.lost_slots import (
     drop_lost_slots,
     drop_void_placement,
     end_kept_slots,
     keep_late_releases,
     tell_kept_slots,
 )
-from coordinator.reconcile.missed_pods import wake_kuberay
-from coordinator.reconcile.node_requests import call_for_nodes
-from coordinator.reconcile.nominations import nominate_pods
-from coordinator.reconcile.owner_deadlines import hear_owner
-from coordinator.reconcile.recording import sync_record, write_record
-from coordinator.reconcile.releases import release_pods
-from coordinator.reconcile.setbacks import retreat
+from coordinator.reconcile.repair.missed_pods import wake_kuberay
+from coordinator.reconcile.setbacks.below_minimum import end_broken
+from coordinator.reconcile.setbacks.late_starts import time_out
+from coordinator.reconcile.setbacks.refused_releases import retreat
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from coordinator.gang.demand import NotReady
-from coordinator.gang.eviction import Ending, covered
-from coordinator.gang.stop_method import Suspend
+from coordinator.gang.eviction.endings import Ending, covered
+from coordinator.gang.eviction.stop_method import Suspend
 from coordinator.messages.actions import (
     ADOPTED,
     STOPPED,
@@ -25,8 +25,8 @@ from coordinator.messages.actions import (
 )
 from coordinator.reconcile.eviction_dry_run import stop_method_of
 from coordinator.reconcile.look import Look
-from coordinator.reconcile.recording import endings_written
-from coordinator.reconcile.status import explain
+from coordinator.reconcile.record.recording import endings_written
+from coordinator.reconcile.status.explained import explain
 from kube.codec.fields import created_at
 from scheduling.model.verdict import Reason
 

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from functools import partial
 
-from coordinator.gang import adoption
-from coordinator.gang.below_minimum import breaks_at
 from coordinator.gang.demand import (
     Demand,
     NotReady,
@@ -14,12 +12,14 @@ from coordinator.gang.demand import (
     topology_of,
     unmade,
 )
-from coordinator.gang.growth import in_one_piece
-from coordinator.gang.kept_slots import Kept
 from coordinator.gang.owner_deadlines import end_in_words
-from coordinator.reconcile import late_starts
+from coordinator.gang.pods import adoption
+from coordinator.gang.pods.growth import in_one_piece
+from coordinator.gang.pods.kept_slots import Kept
+from coordinator.gang.setbacks.below_minimum import breaks_at
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from coordinator.reconcile.status import HEAD_NOT_REMADE
+from coordinator.reconcile.setbacks import late_starts
+from coordinator.reconcile.status.explained import HEAD_NOT_REMADE
 from coordinator.reconcile.submitter import with_its_submitter
 from kube.gang.source import Stage
 from kube.objects.ray import RayJob

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.eviction import Probe, covered
-from coordinator.gang.stop_method import (
+from coordinator.gang.eviction.endings import Probe, covered
+from coordinator.gang.eviction.stop_method import (
     DELETE_OBJECTS,
     EVICT_PODS,
     Keep,

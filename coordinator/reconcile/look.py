@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.foresight import Foresee
+from coordinator.gang.held_start.foresight import Foresee
+from coordinator.gang.held_start.quota_turns import QuotaTurns
 from coordinator.gang.nominations import Guard, Pace
 from coordinator.gang.priority import AllowedClasses
-from coordinator.gang.quota_turns import QuotaTurns
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action
@@ -23,8 +23,9 @@ from coordinator.reconcile.surveying import take_survey
 from coordinator.record.urgency import Bustle
 from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.gang.source import GangSource
+from kube.objects.queue import Timeouts
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
@@ -93,6 +94,17 @@ class Look:
     def now(self) -> float:
         """Monotonic seconds."""
         return self.scene.moment.now
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """What the gang's queue says of starts."""
+        terms = self.view.understood.terms
+        return self.scene.queues.timeouts(terms.queue if terms is not None else "")
+
+    @property
+    def create_seconds(self) -> int:
+        """For how long room is kept for pods that are still to be created."""
+        return self.timeouts.create_seconds
 
 
 @dataclass(frozen=True, slots=True)

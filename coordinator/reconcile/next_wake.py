@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
-from coordinator.reconcile import below_minimum, late_starts, missed_pods, owner_deadlines
+from coordinator.reconcile import owner_deadlines
 from coordinator.reconcile.held_start import advance as held_start
 from coordinator.reconcile.look import Look
-from coordinator.reconcile.lost_slots import slot_patience
+from coordinator.reconcile.repair import missed_pods
+from coordinator.reconcile.repair.lost_slots import slot_patience
+from coordinator.reconcile.setbacks import below_minimum, late_starts
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 
 

@@ -1,19 +1,20 @@
 """Opens the view of a gang with what its record and the pins of its pods say."""
 
-from coordinator.gang import adoption, ending
-from coordinator.gang.below_minimum import breaks_recorded
-from coordinator.gang.eviction import Evicted, endings_recorded, reason_recorded
+from coordinator.gang import ending
+from coordinator.gang.eviction.endings import Evicted, endings_recorded, reason_recorded
 from coordinator.gang.held_start.phases import Waiting
 from coordinator.gang.held_start.start import HeldStart, held_recorded
-from coordinator.gang.late_starts import late_starts_recorded
-from coordinator.gang.setbacks import refused_releases_recorded
+from coordinator.gang.pods import adoption
+from coordinator.gang.setbacks.below_minimum import breaks_recorded
+from coordinator.gang.setbacks.late_starts import late_starts_recorded
+from coordinator.gang.setbacks.refused_releases import refused_releases_recorded
 from coordinator.gang.view import GangView
 from coordinator.queues.history import began
-from coordinator.reconcile.events import take_as_told
-from coordinator.reconcile.fences import fence_token
 from coordinator.reconcile.look import Scene
-from coordinator.reconcile.recording import read_record
-from coordinator.reconcile.status import EVICTED
+from coordinator.reconcile.pod_writes.fences import fence_token
+from coordinator.reconcile.record.events import take_as_told
+from coordinator.reconcile.record.recording import read_record
+from coordinator.reconcile.status.conditions import EVICTED
 from coordinator.reconcile.surveying import any_on_node
 from coordinator.record.event_budget import Telling, share_of
 from coordinator.record.spec import is_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from coordinator.gang.submitter import parted, with_submitter
+from coordinator.gang.pods.submitter import parted, with_submitter
 from coordinator.reconcile.look import Look
 from kube.foreseen.submitter import USUAL, Submitter, submitter_of
 from kube.objects.ray import RayJob

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from coordinator.gang import adoption
-from coordinator.gang.pod_sets import is_ready, survey
+from coordinator.gang.pods import adoption
+from coordinator.gang.pods.pod_sets import is_ready, survey
 from coordinator.gang.view import GangView
-from coordinator.reconcile.status import placement_json
-from coordinator.reconcile.waiting import outside
+from coordinator.reconcile.status.placement import placement_json
+from coordinator.reconcile.status.waiting import outside
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.placement import Placement
 

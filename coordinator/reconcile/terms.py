@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from operator import is_not
 
-from coordinator.gang.growth import minimums_of, without_growth
+from coordinator.gang.pods.growth import minimums_of, without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.source import with_added, without_succeeded
 from coordinator.gang.view import GangView
-from coordinator.reconcile.fences import may_arrive
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
+from coordinator.reconcile.pod_writes.fences import may_arrive
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import (

@@ -3,15 +3,15 @@
 from coordinator.gang import ending
 from coordinator.gang.demand import NotReady, Settled
 from coordinator.messages.actions import Action
-from coordinator.reconcile.deletions import delete_stranded_pods
 from coordinator.reconcile.demand import ask_for_nothing
-from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.held_start.advance import let_go
 from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
-from coordinator.reconcile.nominations import take_back_nominations
-from coordinator.reconcile.recording import clear_away, keep_queue, sync_record, write_record
-from coordinator.reconcile.releases import release_unpinned
+from coordinator.reconcile.pod_writes.deletions import delete_stranded_pods
+from coordinator.reconcile.pod_writes.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.pod_writes.nominations import take_back_nominations
+from coordinator.reconcile.pod_writes.releases import release_unpinned
+from coordinator.reconcile.record.recording import clear_away, keep_queue, sync_record, write_record
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.record.spec import is_of
 from kube.objects.gang import Gang

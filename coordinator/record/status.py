@@ -24,3 +24,8 @@ def pruned(value: Any) -> Any:
             return [pruned(each) for each in value]
         case _:
             return value
+
+
+def filled(status: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say something, which is how a record holds them."""
+    return {key: value for key, value in status.items() if value}

@@ -24,14 +24,13 @@ from coordinator.replay.recorder import Recorder
 from coordinator.settings import Settings
 from coordinator.shell import scheduler_lease, sinks
 from coordinator.shell.definitions import Definitions
-from coordinator.shell.executor import Executor
 from coordinator.shell.loop import Loop
 from coordinator.shell.suspicion import Suspicion
+from coordinator.shell.writes.executor import Executor
 from coordinator.state_settings import StateSettings
 from kube.api.client import Client, Resource
 from kube.api.leader_election import Term
 from kube.api.leading import election, lead_on_fresh_lists, wait_synced
-from kube.api.reflector import Reflector, Selection
 from kube.api.resources import (
     APP_WRAPPERS,
     DEVICE_CLASSES,
@@ -50,11 +49,13 @@ from kube.api.resources import (
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
 )
-from kube.api.watch_events import feeding
+from kube.api.watch.events import feeding
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.storage import WATCHES, ObservedFact
-from kube.codec.written_profiles import profiles_of
+from kube.codec.profiles.written_profiles import profiles_of
+from kube.codec.volumes.storage import WATCHES, ObservedFact
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
@@ -233,7 +234,7 @@ class Coordinator:
         """Reduce a pod, once in each version: the watch repeats what an answer to us has told."""
         meta = pod.metadata
         version = meta.uid, meta.resource_version
-        known = self.loop.state.cache.pods.get((meta.namespace, meta.name))
+        known = self.loop.state.known.cache.pods.get((meta.namespace, meta.name))
         if known is not None and (known.uid, known.resource_version) == version:
             return known
         return observe(pod, self._profiles, self._wrapper_of)
@@ -248,6 +249,12 @@ class Coordinator:
         """Whether every watch that all gangs need has its first list."""
         return all(reflector.synced for reflector in self.reflectors.values())
 
+    @property
+    def tells_each_scheduler(self) -> bool:
+        """Whether each kube-scheduler that starts is told of all nominations."""
+        settings = self._settings
+        return settings.guard is Guard.NOMINATION and settings.scheduler_forgets
+
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
@@ -256,12 +263,12 @@ class Coordinator:
                 tasks.create_task(reflector.run())
             tasks.create_task(self._suspicion.run())
             tasks.create_task(self._contend())
-            if self._settings.guard is Guard.NOMINATION:
+            if self.tells_each_scheduler:
                 tasks.create_task(scheduler_lease.follow(self._client, self.loop.feed))
 
     async def _contend(self) -> None:
         await wait_synced(self.reflectors.values())
-        log.info("synced", pods=len(self.loop.state.cache.pods))
+        log.info("synced", pods=len(self.loop.state.known.cache.pods))
         settings, floor = self._settings, self._highest_epoch
 
         def contend() -> Coroutine[Any, Any, None]:
@@ -271,7 +278,7 @@ class Coordinator:
         await self.definitions.run_while_whole(contend)
 
     def _highest_epoch(self) -> int:
-        gangs = self.loop.state.cache.gangs.values()
+        gangs = self.loop.state.known.cache.gangs.values()
         return max((gang.status.epoch or 0 for gang in gangs), default=0)
 
     async def _lead(self, term: Term) -> None:

@@ -17,8 +17,8 @@ import structlog
 from coordinator.metrics import MISSING_FIELDS
 from kube.api.client import Client, Resource
 from kube.api.errors import Forbidden, KubeError, NotFound
-from kube.objects.crds import written
-from kube.objects.definition import Definition, lacks, some
+from kube.objects.crds.definition import Definition, lacks, some
+from kube.objects.crds.muster import written
 from kube.objects.schema import Json
 
 log = structlog.get_logger()

@@ -28,7 +28,7 @@ class Loop(loop.Loop[Event, Action]):
         super().__init__(state, debounce, TimePassed())
         self._recorder = recorder
         self._laps = Laps()
-        state.lap = self._laps.lap
+        state.known.lap = self._laps.lap
         self._cycle_at: float | None = None
         self._cycle_took = 0.0
 

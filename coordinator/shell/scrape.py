@@ -39,9 +39,9 @@ def _read_watches(coordinator: Coordinator, now: float) -> None:
 
 
 def _read_gangs(state: CoordinatorState, now: float) -> None:
-    counts = state.term.counts
-    metrics.AVOIDED.set(state.term.refusals.nodes_avoided)
-    metrics.BIND_REFUSALS.read({(): state.term.refusals.noted})
+    counts = state.known.term.counts
+    metrics.AVOIDED.set(state.known.term.refusals.nodes_avoided)
+    metrics.BIND_REFUSALS.read({(): state.known.term.refusals.noted})
     metrics.KEPT.set(counts.kept_slots)
     metrics.GANGS.read(dict(counts.gangs.items()))
     metrics.WAITING.read({(reason,): count for reason, count in counts.without_room.items()})
@@ -53,7 +53,7 @@ def _read_gangs(state: CoordinatorState, now: float) -> None:
 
 
 def _read_verdicts(state: CoordinatorState) -> None:
-    verdicts = state.cycles.verdicts
+    verdicts = state.known.cycles.verdicts
     for reading, counts in (
         (metrics.PLACEMENTS, verdicts.placements),
         (metrics.REFUSALS, verdicts.refusals),
@@ -64,8 +64,8 @@ def _read_verdicts(state: CoordinatorState) -> None:
 
 def _read_gpus(state: CoordinatorState) -> None:
     """Count GPUs; only the leader knows what is reserved, and so what is free."""
-    found = pools(state.cache.table.view(), state.room.devices, state.gpu_pools)
-    counted = {(each.name, each.resource): each for each in found if state.term.epoch}
+    found = pools(state.known.cache.table.view(), state.known.room.devices, state.known.gpu_pools)
+    counted = {(each.name, each.resource): each for each in found if state.known.term.epoch}
     metrics.GPUS_ALLOCATABLE.read({at: each.allocatable for at, each in counted.items()})
     metrics.GPUS_RESERVED.read({at: each.reserved for at, each in counted.items()})
     metrics.GPUS_FREE.read({at: each.free for at, each in counted.items()})
@@ -82,11 +82,11 @@ def _read_gpus(state: CoordinatorState) -> None:
 
 def _read_queues(state: CoordinatorState) -> None:
     """Of the queues that have an object: what waits in them, what they use, and their quota."""
-    tree, pending = state.queues.tree, state.reports.census.pending
-    usage = usage_of(tree, state.quota.held(tree))
-    metrics.QUEUE_PENDING.read({(name,): pending[name] for name in state.queues.objects})
-    stops = state.queues.stops
-    metrics.QUEUE_STOPPED.read({(name,): int(name in stops) for name in state.queues.objects})
+    tree, pending = state.known.queues.tree, state.known.reports.census.pending
+    usage = usage_of(tree, state.known.quota.held(tree))
+    metrics.QUEUE_PENDING.read({(name,): pending[name] for name in state.known.queues.objects})
+    stops = state.known.queues.stops
+    metrics.QUEUE_STOPPED.read({(name,): int(name in stops) for name in state.known.queues.objects})
     for reading, amounts in (
         (metrics.QUEUE_USAGE, usage.used),
         (metrics.QUEUE_QUOTA, tree.subtree),
@@ -94,7 +94,7 @@ def _read_queues(state: CoordinatorState) -> None:
         reading.read(
             {
                 (name, resource): in_base_units(resource, amount)
-                for name in state.queues.objects
+                for name in state.known.queues.objects
                 if name in tree.index
                 for resource, amount in usage.of(name, amounts).items()
             }

@@ -8,8 +8,8 @@ from appwrapper.gang.stand_in import StandIn
 from appwrapper.gang.watched import as_gang
 from coordinator.messages import events as happened
 from coordinator.messages.events import Event, Teller
-from kube.api import watch_events
-from kube.api.watch_events import (
+from kube.api.watch import events as watch_events
+from kube.api.watch.events import (
     Blind,
     Changed,
     Deleted,
@@ -24,7 +24,7 @@ from kube.api.watch_events import (
 )
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import node_request_of
-from kube.codec.storage import ObservedFact
+from kube.codec.volumes.storage import ObservedFact
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang

@@ -7,11 +7,11 @@ from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.ending import Orphans
-from coordinator.gang.foresight import Foresee, foresee
-from coordinator.gang.left_nominations import Left
+from coordinator.gang.held_start.foresight import Foresee, foresee
+from coordinator.gang.held_start.quota_turns import QuotaTurns
 from coordinator.gang.nominations import Guard, Pace
+from coordinator.gang.pods.left_nominations import Left
 from coordinator.gang.priority import AllowedClasses
-from coordinator.gang.quota_turns import QuotaTurns
 from coordinator.gang.start_window import Window
 from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
@@ -28,12 +28,12 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
-from coordinator.state.orphan_reservations import OrphanReservations
-from coordinator.state.reserved_room import ReservedRoom
-from coordinator.state.submitter_room import SubmitterRoom
+from coordinator.state.room.orphan_reservations import OrphanReservations
+from coordinator.state.room.reserved_room import ReservedRoom
+from coordinator.state.room.submitter_room import SubmitterRoom
 from coordinator.state.verdict_counts import VerdictCounts
 from kube.codec.budget import Budget
-from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
 from scheduling.admission.refusal_memory import Memory
 from scheduling.diagnosis.holes import GpuPools
 from scheduling.model.gang import GangKey

@@ -5,7 +5,7 @@ without the annotation was suspended by its user, and is left alone.
 """
 
 from coordinator.messages.actions import Action, ResumeRayJob
-from coordinator.messages.events import RayJobWriteEnded
+from coordinator.messages.write_ends import RayJobWriteEnded
 from coordinator.state.known import Known, Resumption
 from kube.objects.ray import RayJob
 from runtime.controller.moment import Moment

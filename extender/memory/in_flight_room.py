@@ -1,4 +1,4 @@
-"""Sums, node by node, what passed pods may take that are not seen bound.
+"""Sums, node by node, the room that passed pods may take until they are seen bound.
 
 A pod may go to any node that it was passed for. All of these nodes are kept, not only those with
 reserved room, for room may be reserved before the next question. Many nodes are kept as a bit
@@ -61,7 +61,7 @@ class _Record:
 
     @classmethod
     def of(cls, amounts: Mapping[str, int], at: Positions, places: int) -> _Record:
-        """Of these nodes among so many places."""
+        """Record the amounts for these nodes among so many places."""
         if len(at) <= places // FEW:
             return cls(amounts, at, None)
         mask = np.zeros(places, dtype=np.bool_)

@@ -1,1 +1,1 @@
-"""Decodes kube-scheduler's questions and encodes the answers, in bytes."""
+"""Decodes kube-scheduler's questions, and encodes the answers."""

@@ -1,1 +1,1 @@
-"""Talks to the API server: credentials, calls, errors, watches, leader election."""
+"""Calls the API server: credentials, errors, watches, leader election."""

@@ -13,32 +13,22 @@ Invariant: every call ends within its timeout, and raises only KubeErrors.
 
 import asyncio
 import contextlib
-import os
-import random
-import socket
-import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar, overload
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, overload
 from urllib.parse import quote, urlencode
 
 import aiohttp
 import msgspec
-import orjson
 from yarl import URL
 
+from kube.api.bodies import T, decode, decode_as, encode
+from kube.api.connection import LineSplitter, guarded_socket, only_kube_errors
 from kube.api.credentials import ClusterAccess, Credentials
 from kube.api.errors import (
-    ApiError,
-    Garbled,
-    KubeError,
-    Timeout,
     Unauthorized,
-    Unreachable,
     error_from_response,
 )
-
-T = TypeVar("T")
 
 Lines = list[bytes]
 """The events of a watch that came together, one line each."""
@@ -85,60 +75,12 @@ class Resource:
         return f"{base}{place}/{self.plural}{tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """How long to wait after the n-th failure in a row. Pure: chance is given by the caller."""
-
-    initial: float = 0.8
-    maximum: float = 30.0
-    factor: float = 2.0
-    jitter: float = 1.0
-    """The random share of the delay: 1 is anything from nothing to all of it."""
-
-    def delay(self, failures: int, chance: float, retry_after: float | None = None) -> float:
-        """Return seconds, never less than `retry_after`; `chance` is uniform in [0, 1)."""
-        # The exponent is bounded: 2.0 ** 1100 is an OverflowError after a day of failures.
-        full = min(self.maximum, self.initial * self.factor ** min(max(failures, 1) - 1, 64))
-        jittered = full * (1 - self.jitter + self.jitter * chance)
-        return jittered if retry_after is None else retry_after + chance * self.initial
-
-
-@dataclass(slots=True)
-class LineSplitter:
-    """Cut a stream into lines, wherever its pieces end; linear in bytes for any line length."""
-
-    _started: list[bytes] = field(default_factory=list)
-
-    def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that this piece completes; blank ones say nothing and are dropped."""
-        head, *rest = piece.split(b"\n")
-        self._started.append(head)
-        if not rest:
-            return []
-        lines = [b"".join(self._started), *rest]
-        self._started = [lines.pop()]
-        return [line for line in lines if line]
-
-
 class _PageMetadata(msgspec.Struct):
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class _Page(msgspec.Struct):
     metadata: _PageMetadata = msgspec.field(default_factory=_PageMetadata)
-
-
-def decode(body: bytes, as_: type[T]) -> T:
-    """Decode an answer; what doesn't fit is Garbled, so that a caller catches one tree."""
-    try:
-        return msgspec.json.decode(body, type=as_)
-    except msgspec.DecodeError as error:
-        raise Garbled(f"{error} in {body[:200]!r}") from error
-
-
-def encode(obj: object) -> bytes:
-    """Encode a body: bytes as they are, msgspec structs too."""
-    return obj if isinstance(obj, bytes) else orjson.dumps(obj, default=msgspec.to_builtins)
 
 
 class Client:
@@ -163,7 +105,7 @@ class Client:
             connector=aiohttp.TCPConnector(
                 limit=self._connections,
                 keepalive_timeout=_KEEP_ALIVE,
-                socket_factory=_guarded_socket,
+                socket_factory=guarded_socket,
             ),
             # Compression costs both ends more than the bytes do inside a cluster.
             headers={"User-Agent": self._user_agent, "Accept-Encoding": "identity"},
@@ -201,7 +143,7 @@ class Client:
     ) -> Any:
         """Read one object, as the newest that the API server has."""
         headers = {"Accept": _METADATA if metadata_only else _JSON}
-        return _as(as_, await self.request("GET", path, headers=headers, timeout=timeout))
+        return decode_as(as_, await self.request("GET", path, headers=headers, timeout=timeout))
 
     async def list(
         self,
@@ -245,7 +187,7 @@ class Client:
         body = encode(obj)
         headers = {"Content-Type": _JSON, "Accept": _JSON}
         answer = await self.request("POST", path, body=body, headers=headers, timeout=timeout)
-        return _as(as_, answer)
+        return decode_as(as_, answer)
 
     @overload
     async def json_patch(
@@ -264,7 +206,7 @@ class Client:
         timeout: float | None = None,
     ) -> Any:
         """Apply JSON patch operations; a failed `test` is Invalid, as a refused object is."""
-        return _as(as_, await self._patch("json", path, operations, {}, timeout))
+        return decode_as(as_, await self._patch("json", path, operations, {}, timeout))
 
     @overload
     async def merge_patch(
@@ -283,7 +225,7 @@ class Client:
         timeout: float | None = None,
     ) -> Any:
         """Merge changes; with `metadata.resourceVersion` in them Conflict when that is stale."""
-        return _as(as_, await self._patch("merge", path, changes, {}, timeout))
+        return decode_as(as_, await self._patch("merge", path, changes, {}, timeout))
 
     @overload
     async def apply(
@@ -318,7 +260,7 @@ class Client:
     ) -> Any:
         """Server-side apply; Conflict when another manager owns a field and `force` is not set."""
         params = {"fieldManager": field_manager, "force": "true" if force else "false"}
-        return _as(as_, await self._patch("apply", path, obj, params, timeout))
+        return decode_as(as_, await self._patch("apply", path, obj, params, timeout))
 
     async def _patch(
         self, form: str, path: str, body: object, params: Mapping[str, str], timeout: float | None
@@ -361,7 +303,7 @@ class Client:
     ) -> bytes:
         """Send one request and return the body of its 2xx answer."""
         url = self._url(path, params or {})
-        with _only_kube_errors(f"{method} {path}"):
+        with only_kube_errors(f"{method} {path}"):
             async with asyncio.timeout(timeout or self._timeout):
                 async with self._answer(method, url, body, headers or {}) as answer:
                     return await answer.read()
@@ -383,12 +325,37 @@ class Client:
         """
         url = self._url(path, {"watch": "true", **params})
         headers = {"Accept": _METADATA if metadata_only else _JSON}
+        async with self._opened(f"watch {path}", url, headers, silence, timeout) as answer:
+            yield _lines(answer, path)
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], *, timeout: float | None = None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open an answer of any size; yields its pieces as they come, and keeps none of them.
+
+        `timeout` bounds the opening alone: who follows a log may wait for ever for its next line.
+        """
+        headers = {"Accept": "*/*"}
+        url = self._url(path, params)
+        async with self._opened(f"GET {path}", url, headers, None, timeout) as answer:
+            yield _pieces(answer, path)
+
+    @contextlib.asynccontextmanager
+    async def _opened(
+        self,
+        what: str,
+        url: URL,
+        headers: Mapping[str, str],
+        silence: float | None,
+        timeout: float | None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         async with contextlib.AsyncExitStack() as stack:
-            with _only_kube_errors(f"watch {path}"):
+            with only_kube_errors(what):
                 async with asyncio.timeout(timeout or self._timeout):
                     opening = self._answer("GET", url, None, headers, silence)
                     answer = await stack.enter_async_context(opening)
-            yield _lines(answer, path)
+            yield answer
 
     @contextlib.asynccontextmanager
     async def _answer(
@@ -445,73 +412,19 @@ def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     return _present(labelSelector=label_selector or None, fieldSelector=field_selector or None)
 
 
-def retry_after(error: KubeError) -> float | None:
-    """Return the seconds the API server asked us to wait, if this error says so."""
-    return error.retry_after if isinstance(error, ApiError) else None
-
-
-async def pause(backoff: Backoff, failures: int, error: KubeError | None = None) -> None:
-    """Sleep as the back-off says after this many failures."""
-    asked = retry_after(error) if error is not None else None
-    # Spreading retries needs no secret chance.
-    await asyncio.sleep(backoff.delay(failures, random.random(), asked))  # noqa: S311
-
-
 async def _lines(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[Lines]:
     splitter = LineSplitter()
-    with _only_kube_errors(f"watch {path}"):
+    with only_kube_errors(f"watch {path}"):
         async for piece in answer.content.iter_any():
             if lines := splitter.feed(piece):
                 yield lines
 
 
-@contextlib.contextmanager
-def _only_kube_errors(what: str) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        raise Timeout(f"{what}: no answer in time") from error
-    except aiohttp.ClientConnectorError as error:
-        said = f"{what}: no connection to {error.host}:{error.port}: {_cause(error.os_error)}"
-        raise Unreachable(said, sent=False) from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise Unreachable(f"{what}: {type(error).__name__}: {error}", sent=True) from error
-
-
-def _cause(fault: OSError) -> str:
-    """Say in the words of the system why there is no connection; aiohttp adds objects of Python."""
-    match fault:
-        case ssl.SSLCertVerificationError():
-            return f"its certificate is not trusted: {fault.verify_message}"
-        case ssl.SSLError():
-            return f"TLS: {fault.reason or fault}"
-        case socket.gaierror():
-            return str(fault.strerror)
-        case OSError(errno=int() as number) if number > 0:
-            return os.strerror(number)
-        case _:
-            return str(fault)
-
-
-def _as(as_: type[Any] | None, body: bytes) -> Any:
-    return body if as_ is None else decode(body, as_)
+async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[bytes]:
+    with only_kube_errors(f"GET {path}"):
+        async for piece in answer.content.iter_any():
+            yield piece
 
 
 def _present(**values: Any) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
-
-
-# Seconds without traffic before the kernel asks whether the peer is there, seconds between two
-# questions, how many go unanswered; and how long sent bytes may stay unacknowledged (ms).
-_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
-
-
-def _guarded_socket(address: Any) -> socket.socket:
-    """Make a socket that notices when its peer is gone without a word."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _PROBES.items():
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made

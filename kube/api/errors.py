@@ -130,7 +130,7 @@ class Garbled(KubeError):
 
     @property
     def outcome_unknown(self) -> bool:
-        """Always: the answer could not be read, so what it said is not known."""
+        """Always: the answer could not be read."""
         return True
 
 

@@ -23,7 +23,7 @@ from kube.api.resources import EVENTS
 Body = dict[str, Any]
 
 REMEMBERED = 4096
-"""Events whose count is remembered: client-go's number. Of others the next write asks."""
+"""Events whose count is remembered: client-go's number. For others the next write asks."""
 
 NOTE_LIMIT = 1024
 INSTANCE_LIMIT = 128

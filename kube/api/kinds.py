@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from kube.api.client import Client, Resource, decode
+from kube.api.bodies import decode
+from kube.api.client import Client, Resource
 from kube.api.errors import Garbled
 from kube.objects.base import OrNull, Part, Slim
 

@@ -20,22 +20,21 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Protocol
 
-import msgspec
 import structlog
 
-from kube.api.client import Resource, decode
+from kube.api.bodies import decode
+from kube.api.client import Resource
 from kube.api.errors import Conflict, KubeError, NotFound
+from kube.api.lease import ANSWERED, Lease, Observation, free_at, observe, succeeds_cleanly
 
 log = structlog.get_logger(__name__)
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
-ANSWERED = "muster.dev/answered-epoch"
-"""Annotation of the Lease: the epoch of a term that ended with all its requests over."""
 NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -113,68 +112,6 @@ class LeaseApi(Protocol):
     async def merge_patch(  # noqa: D102
         self, path: str, changes: object, *, timeout: float | None = ...
     ) -> bytes: ...
-
-
-class _Spec(msgspec.Struct, rename="camel", frozen=True):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class _Meta(msgspec.Struct, rename="camel", frozen=True):
-    uid: str = ""
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _Lease(msgspec.Struct, frozen=True):
-    metadata: _Meta
-    spec: _Spec = _Spec()
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """The record as we last read it, and since when we know it to be like that."""
-
-    uid: str
-    version: str
-    spec: _Spec
-    since: float
-    answered: str = ""
-
-
-def observe(before: Observation | None, lease: _Lease, now: float) -> Observation:
-    """Return what is known now; an unchanged record keeps its age, an edited label does too."""
-    meta = lease.metadata
-    answered = (meta.annotations or {}).get(ANSWERED, "")
-    seen = Observation(meta.uid, meta.resource_version, lease.spec, now, answered)
-    if before is not None and (before.uid, before.spec) == (seen.uid, seen.spec):
-        return replace(seen, since=before.since)
-    return seen
-
-
-def free_at(seen: Observation | None, identity: str, lease_duration: float) -> float:
-    """Return when the Lease may be taken by `identity`, which leads nothing at the moment."""
-    if seen is None or seen.spec.holder_identity in (None, "", identity):
-        return -math.inf
-    promised = seen.spec.lease_duration_seconds
-    return seen.since + (lease_duration if promised is None else promised)
-
-
-def succeeds_cleanly(seen: Observation | None, epoch: int) -> bool:
-    """Return whether a term of this epoch is the first, or follows one with no request under way.
-
-    The first epoch follows none: neither the Lease nor the caller's `floor` knows of an earlier
-    one. A term that ends in order says that its requests are over, and of which epoch it was, so
-    that the word of an earlier term is not taken for that of the last.
-    """
-    if epoch == 1:
-        return True
-    if seen is None or seen.spec.holder_identity not in (None, ""):
-        return False
-    return seen.answered == str(epoch - 1) == str(seen.spec.lease_transitions)
 
 
 class _LostError(Exception):
@@ -374,7 +311,7 @@ class Election:
 
     def _note(self, answer: bytes) -> None:
         # Read after the answer: the age of a record must never be made greater than it is.
-        self._seen = observe(self._seen, decode(answer, _Lease), self._clock())
+        self._seen = observe(self._seen, decode(answer, Lease), self._clock())
 
     def _held(self) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""Has one replica of a program lead, once its watches have seen all that others wrote."""
+"""Makes one replica of a program the leader, once its watches have seen all earlier writes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -9,7 +9,7 @@ import structlog
 from kube.api.client import Client
 from kube.api.errors import Timeout
 from kube.api.leader_election import Election, Term, Timing
-from kube.api.reflector import Reflector
+from kube.api.watch.reflector import Reflector
 from runtime.leader_settings import LeaderSettings
 from runtime.slicing import settle_heap
 

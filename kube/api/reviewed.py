@@ -1,4 +1,4 @@
-"""Tells since when every AppWrapper was reviewed at its creation.
+"""Says since when the webhook has reviewed every AppWrapper at its creation.
 
 While the webhook's rules are not there, a tenant can write any user into the note on an AppWrapper.
 So a note is trusted only on an AppWrapper that is younger than both rules are.

@@ -19,9 +19,9 @@ def whole_node(found: core_objects.Node | BareNode) -> core_objects.Node:
 
 
 def node(found: core_objects.Node) -> node_model.Node:
-    """Read a node; of what it has not said, or not in words that can be read, it offers nothing.
+    """Read a node; it offers nothing of a resource whose amount is absent or cannot be read.
 
-    It is there all the same: it is in its domains, and pods may be on it.
+    The node counts all the same: it is in its domains, and pods may be on it.
     """
     return node_model.Node(
         name=found.metadata.name,

@@ -1,34 +1,30 @@
 """Reduces a pod from a watch to the fields that decisions need.
 
-A cluster has tens of thousands of pods, and of most Muster needs only where they are and how much
-they take. Of pods of a Ray cluster it needs more, and the fields that patches are built from only
-while our gate is on.
+A cluster has tens of thousands of pods, and most are reduced to their node and the room that they
+take. Pods of a Ray cluster keep more fields, and those that patches are built from while our gate
+is on.
 """
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from kube.codec.fields import InvalidObject, moment_of
-from kube.codec.pod import nominated_priority, pod_shape, room_on
+from kube.codec.pod import nominated_priority, room_on
 from kube.codec.pod_patches import for_patches, pinned_node
 from kube.codec.pod_requests import pod_used
-from kube.codec.pod_volumes import mounts, telling_volumes
+from kube.codec.pod_shapes import shape_of, without_pin
+from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
 from kube.codec.release_note import release_note
-from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, STOCK, Profile, Profiles
 from kube.codec.selectors import anti_affinity_terms
+from kube.codec.volumes.pod_volumes import mounts
 from kube.objects import names
-from kube.objects.base import ObjectMeta, OwnerReference, SelectorRequirement
+from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.core import (
-    Affinity,
     BarePod,
     Container,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorTerm,
     Pod,
     PodSpec,
     PodStatus,
@@ -73,14 +69,8 @@ def _weight_of_kind(kind: PodKind) -> int:
 AMOUNTS: Interned[Requests] = Interned(2 * MIB)
 HOLDERS: Interned[Holder] = Interned(2 * MIB)
 KINDS: Interned[PodKind] = Interned(8 * MIB, _weight_of_kind)
-SHAPES: Interned[PodShape] = Interned(4 * MIB)  # of one copy the key is worked out once
 
-Shape: TypeAlias = tuple[PodShape | None, str]
-"""A shape, or why there is none."""
 
-# A starting pod comes some five times, and hundreds of pods of a worker group have the same fields:
-# the result for one is looked up for the others by the bytes of all fields that it was read from.
-READ_SHAPES: BoundedCache[tuple[Profile | None, bytes], Shape] = BoundedCache(4 * MIB)
 READ_AMOUNTS: BoundedCache[bytes, Requests] = BoundedCache(4 * MIB)
 _bytes_of = msgspec.json.Encoder().encode
 
@@ -320,7 +310,7 @@ def _membership(pod: Pod, profiles: Profiles, wrapper: WrappedBy | None) -> Memb
     gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
     pinned = "" if _pins_itself(pod, gates) else pinned_node(pod) or ""
     ours = pinned and names.GATE not in gates  # a pin beside our gate is the user's own
-    shape, invalid = _shape(without_pin(pod, pinned) if ours else pod, profiles)
+    shape, invalid = shape_of(without_pin(pod, pinned) if ours else pod, profiles)
     return Membership(
         gang=GangKey(pod.metadata.namespace, owner.gang),
         cluster_uid=owner.uid,
@@ -366,55 +356,6 @@ def _owner(metadata: ObjectMeta, wrapper: WrappedBy | None) -> _Owner | None:
         return _Owner(owner.name, owner.uid, pod_set_of(labels))
     note = release_note(metadata)
     return None if note is None else _Owner(STRAYS, note.queue, pod_set_of(labels))
-
-
-def _shape(pod: Pod, profiles: Profiles) -> Shape:
-    profile = profiles.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER)
-    return READ_SHAPES.remembered(
-        (profile, _bytes_of(_shaping(pod))), lambda: _read_shape(pod, profiles)
-    )
-
-
-def _shaping(pod: Pod) -> tuple[Any, ...]:
-    """Return all fields of a pod that its shape is read from.
-
-    Labels and namespace only where the pod has inter-pod constraints; without them equal pods of
-    all namespaces share one entry.
-    """
-    spec, meta = pod.spec, pod.metadata
-    asked = replace(
-        spec, node_name="", scheduling_gates=(), priority=None, volumes=telling_volumes(spec)
-    )
-    affinity = spec.affinity
-    terms = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
-    constrained = terms or spec.topology_spread_constraints
-    return asked, (meta.namespace, sorted(meta.labels.items())) if constrained else ()
-
-
-def _read_shape(pod: Pod, profiles: Profiles) -> Shape:
-    try:
-        return SHAPES(pod_shape(pod, profiles)), ""
-    except InvalidObject as error:
-        return None, str(error)
-
-
-def without_pin(pod: Pod, node: str) -> Pod:
-    """The pod as it was before the release added the pin to its terms.
-
-    A term that held nothing but the pin was made by the release, so the pod had none before.
-    """
-    affinity = pod.spec.affinity or Affinity()
-    required = (affinity.node_affinity or NodeAffinity()).required or NodeSelector()
-    pin = SelectorRequirement("metadata.name", "In", (node,))
-    terms = tuple(_without(pin, each) for each in required.node_selector_terms)
-    some = any(each.match_expressions or each.match_fields for each in terms)
-    before = NodeAffinity(NodeSelector(terms)) if some else None
-    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=before)))
-
-
-def _without(pin: SelectorRequirement, term: NodeSelectorTerm) -> NodeSelectorTerm:
-    fields = term.match_fields
-    return replace(term, match_fields=fields[:-1]) if fields[-1:] == (pin,) else term
 
 
 def _condition(pod: Pod, kind: str) -> tuple[str, str, str]:

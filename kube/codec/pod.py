@@ -11,8 +11,7 @@ from kube.codec.pod_requests import (
     pod_level_requests,
     pod_total,
 )
-from kube.codec.pod_volumes import MOST_VOLUMES, mounts, volume_names, volumes
-from kube.codec.scheduler_profiles import (
+from kube.codec.profiles.scheduler_profiles import (
     DEFAULT_SCHEDULER,
     INTER_POD_AFFINITY,
     MOST_SPREADS,
@@ -29,6 +28,7 @@ from kube.codec.selectors import (
     selection_terms,
     spread_constraints,
 )
+from kube.codec.volumes.pod_volumes import MOST_VOLUMES, mounts, volume_names, volumes
 from kube.objects import core as core_objects
 from kube.objects.core import Pod, PodSpec
 from scheduling.model import amounts as resources

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kube.codec.fields import ByResource, InvalidObject, read_amounts
-from kube.codec.scheduler_profiles import NODE_PORTS
+from kube.codec.profiles.scheduler_profiles import NODE_PORTS
 from kube.objects.core import Container, ContainerStatus, Pod, PodSpec
 from scheduling.model import amounts as resources
-from scheduling.model.host_ports import HostPort, port_amounts
-from scheduling.model.pod_requests import ContainerRequests, pod_requests
 from scheduling.model.quantity import BadQuantity
+from scheduling.model.shape.host_ports import HostPort, port_amounts
+from scheduling.model.shape.pod_requests import ContainerRequests, pod_requests
 
 MOST_PORTS = 50  # host ports of a pod; each costs a look at the nodes where it is taken
 _Choice = Callable[[ByResource, ByResource, ByResource], ByResource]
@@ -88,7 +88,7 @@ def _larger_of_all(asked: ByResource, allocated: ByResource, actuated: ByResourc
 
 
 def _larger_of_given(_asked: ByResource, allocated: ByResource, actuated: ByResource) -> ByResource:
-    """The node cannot ever give what is asked for, so that does not count."""
+    """The node can never meet the request, so that does not count."""
     return _larger(allocated, actuated)
 
 

@@ -33,7 +33,7 @@ _IMAGE = "registry.k8s.io/pause:3.10"
 """A container has to name an image; pods are never made of the template."""
 
 SAID_LIMIT = 300
-"""Characters that are kept of what Cluster Autoscaler says."""
+"""Characters of Cluster Autoscaler's message that are kept."""
 
 
 class Answer(StrEnum):
@@ -49,9 +49,9 @@ class Answer(StrEnum):
 class NodeRequest:
     """A ProvisioningRequest of a gang, as it was seen.
 
-    `gang_uid` is that of the Gang that owns it, `asked` tells what it asks for, and `attempt` (from
-    1) how often that was asked for in a row. `said` is what Cluster Autoscaler says of it, and
-    `answered_at` since when (seconds since 1970).
+    `gang_uid` is that of the Gang that owns it, `asked` identifies the pods that it requests room
+    for, and `attempt` (from 1) counts such requests in a row. `said` is the answer of Cluster
+    Autoscaler, `answered_at` its time (seconds since 1970).
     """
 
     namespace: str

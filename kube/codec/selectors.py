@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kube.codec.scheduler_profiles import MOST_SPREADS
+from kube.codec.profiles.scheduler_profiles import MOST_SPREADS
 from kube.objects import base as base_objects
 from kube.objects import core as core_objects
 from kube.objects.core import Pod, PodSpec

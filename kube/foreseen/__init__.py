@@ -1,1 +1,1 @@
-"""Works out the pods of a RayCluster before they exist, and what its namespace admits. Pure."""
+"""Foresees the pods of a gang, and what its namespace admits. Pure."""

@@ -6,8 +6,8 @@ from enum import StrEnum
 from kube.codec.fields import ByResource, InvalidObject, read_amounts
 from kube.objects.base import Quantities
 from kube.objects.pod_templates import TemplateContainer, TemplateResources, TemplateSpec
-from scheduling.model.pod_requests import ContainerRequests, pod_requests
 from scheduling.model.quantity import BadQuantity
+from scheduling.model.shape.pod_requests import ContainerRequests, pod_requests
 
 
 class Side(StrEnum):

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from kube.codec.fields import InvalidObject
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.pod_volumes import EPHEMERAL
-from kube.codec.scheduler_profiles import STOCK, Profiles
+from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
+from kube.codec.volumes.pod_volumes import EPHEMERAL
 from kube.foreseen.admission import Admission, NotAdmitted, admitted
 from kube.foreseen.kuberay import head_pod, worker_pod
 from kube.objects import names
@@ -29,7 +29,7 @@ from kube.ray.ray_cluster import resumed
 from kube.ray.wrapped_by import unwrapped, wrapped_by, wrapper_of_gang
 
 MOST_PODS = 20_000
-"""Of a gang that is held: they are in memory one by one, as pods that exist are."""
+"""Pods of one held gang: each is in memory by itself, as pods that exist are."""
 
 _NUMBERED = (
     names.RAY_REPLICA_NAME,

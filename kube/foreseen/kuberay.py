@@ -1,9 +1,9 @@
 """Makes the pods of a RayCluster as KubeRay 1.4, 1.5 and 1.6 make them.
 
-Of what KubeRay puts into a pod only that is here which a shape, a label selector or a ResourceQuota
-sees: the autoscaler beside the head, the init container in which workers wait for it, a port and
-labels. Commands, environment, probes, emptyDir and token volumes decide nothing. The three versions
-differ in none of this; 1.6 also numbers replicas and hosts in labels.
+It adds to a pod what a shape, a label selector or a ResourceQuota sees: the autoscaler beside the
+head, the init container in which workers wait for it, a port and labels. Commands, environment,
+probes, emptyDir and token volumes decide nothing. The three versions differ in none of this; 1.6
+also numbers replicas and hosts in labels.
 """
 
 import string

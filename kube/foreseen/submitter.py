@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kube.codec.fields import InvalidObject
-from kube.codec.observed_pod import SHAPES
 from kube.codec.pod import pod_shape
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.pod_shapes import SHAPES
+from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.foreseen.admission import Admission, NotAdmitted, admitted
 from kube.objects.base import Labels, ObjectMeta
 from kube.objects.pod_templates import (
@@ -25,8 +25,8 @@ from kube.objects.pod_templates import (
 from kube.objects.ray import RayJob
 from kube.ray.pod_templates import UnreadableTemplate, submitter_template
 from scheduling.model.amounts import CPU, MEMORY, PODS
-from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import is_port
 
 MODE = "K8sJobMode"
 """The mode of a RayJob that names none."""

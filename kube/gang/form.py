@@ -1,4 +1,4 @@
-"""Answers what objects in the form of a RayCluster answer alike, whoever makes their pods."""
+"""Answers the questions of GangSource that all objects in the form of a RayCluster share."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

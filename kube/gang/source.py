@@ -1,4 +1,4 @@
-"""Asks what is decided of a gang, so that nothing else asks of which object it is read.
+"""Defines the questions that decisions ask of a gang's source, whatever its kind.
 
 A kind more is a class more that answers all of this, and a line where sources are made of what
 watches tell (`coordinator.gang.source`). What a kind cannot answer is a type error there.

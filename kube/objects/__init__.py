@@ -1,1 +1,1 @@
-"""Objects of Kubernetes, KubeRay and Muster: the fields that are read, and the CRDs. Pure."""
+"""Decodes objects of Kubernetes, KubeRay and Muster, and defines the CRDs. Pure."""

@@ -3,8 +3,8 @@
 MCAD's AppWrapper (`workload.codeflare.dev/v1beta1`, before that `mcad.ibm.com/v1beta1`) lists its
 objects in `spec.resources.GenericItems`, CodeFlare's (`workload.codeflare.dev/v1beta2`) in
 `spec.components`. They have no field of one name and two meanings, so one struct reads either.
-Wrapped objects are raw JSON. Of an AppWrapper that is watched the spec is raw too: what is wrong in
-it is for a message to say, and must not stop the watch of all the others.
+Wrapped objects are raw JSON. The spec of a watched AppWrapper is raw too: its faults belong into a
+message, and must not stop the watch of all the others.
 """
 
 import msgspec
@@ -18,7 +18,7 @@ from kube.objects.ray import ABSENT
 
 
 class CustomPodResources(Part, frozen=True, omit_defaults=True):
-    """Pods that an item is said to have, all alike: how many, and what each asks for."""
+    """Pods that an item declares, all alike: how many, and what each asks for."""
 
     replicas: int = 1
     requests: OrNull[Quantities] = {}

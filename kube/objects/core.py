@@ -129,7 +129,7 @@ class Container(Part, frozen=True):
 
 
 class VolumeSource(Slim, frozen=True):
-    """Where a volume comes from: a claim, or a disk that is told by fields of its kind."""
+    """The source of a volume: a claim, or a disk in the fields of its kind."""
 
     claim_name: str = ""
     pd_name: str = ""
@@ -262,7 +262,7 @@ class PriorityClass(Slim, frozen=True):
 
 
 class DeviceClassSpec(Slim, frozen=True):
-    """Of a class of devices only under which name pods may ask for them as a plain resource."""
+    """The name under which pods may request devices of a class as a plain resource."""
 
     extended_resource_name: str | None = None
 

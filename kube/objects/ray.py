@@ -1,4 +1,4 @@
-"""Fields read of a RayCluster, and of the RayJob or RayService that made it."""
+"""Decodes RayClusters, and the RayJobs and RayServices that made them."""
 
 import msgspec
 

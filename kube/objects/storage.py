@@ -21,6 +21,7 @@ class PersistentVolumeClaimSpec(Part, frozen=True):
     volume_name: str = ""
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
+    selector: LabelSelector | None = None
 
 
 class Phase(Slim, frozen=True):
@@ -54,6 +55,7 @@ class PersistentVolumeSpec(Part, frozen=True):
     """Where a volume is and whose it is; the in-tree kinds are those that CSI drivers take over."""
 
     capacity: OrNull[Quantities] = {}
+    access_modes: OrNull[tuple[str, ...]] = ()
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
     storage_class_name: str = ""

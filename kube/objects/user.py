@@ -16,7 +16,7 @@ LONGEST: Final = 32 * 1024
 
 
 class User(Part, frozen=True, omit_defaults=True):
-    """What the API server's authentication said of a user."""
+    """A user, as the API server authenticated it."""
 
     username: str = ""
     uid: str = ""

@@ -66,11 +66,10 @@ LONGEST_KEY = 80
 
 
 def keys_of_use(written: Labels) -> list[str]:
-    """Name the keys to keep of some labels or annotations: the known, and the unknown to be told.
+    """Name the labels or annotations to keep: known keys, and unknown ones for a message.
 
-    Those of KubeRay that say what it does with pods are kept too.
-
-    One unknown key more than is named tells that there are more.
+    Keys by which KubeRay decides about pods are kept too, and one unknown key more than a message
+    names, so that it can say that there are more.
     """
     ours = [key for key in written if key.startswith(PREFIX)]
     unknown = nsmallest(KEYS_NAMED + 1, (key for key in ours if key not in KNOWN))

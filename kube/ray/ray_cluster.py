@@ -56,9 +56,9 @@ class OptIn:
 def essential(cluster: C) -> C:
     """Return a RayCluster without the labels and annotations that are of no use to us.
 
-    A value that is too long for any use is cut, to one that cannot be used either. Of worker groups
-    that are too many only their number is kept. What its pods are made of stays until all of them
-    were ready once: until then some may not be there to read.
+    A value that is too long for any use is cut, to one that cannot be used either. Too many worker
+    groups are reduced to their number. The templates stay until all pods were ready once: until
+    then some may not be there to read.
     """
     meta = cluster.metadata
     kept = {"labels": _ours(meta.labels), "annotations": _ours(meta.annotations)}
@@ -145,8 +145,8 @@ def is_answered(cluster: RayCluster) -> bool:
 def makes_invalid_pods(cluster: RayCluster) -> bool:
     """Say whether the API server calls a pod of the RayCluster invalid, as KubeRay makes it.
 
-    It will do so until the RayCluster is changed; of a spec that is newer than what KubeRay said
-    nothing is known.
+    It will do so until the RayCluster is changed; a spec newer than KubeRay's status is not known
+    to be invalid.
     """
     stale = cluster.metadata.generation > cluster.status.observed_generation
     return not stale and bool(_INVALID.match(refused_pods(cluster)))

@@ -14,8 +14,8 @@ from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.constraints import Requirement
 from scheduling.model.gang import Group, Member, PendingGang
-from scheduling.model.node_restrictions import inside_domain
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.node_restrictions import inside_domain
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 Keys = tuple[str, ...]

@@ -12,7 +12,8 @@ import numpy as np
 from scheduling.admission.surplus import Stopped, Unit
 from scheduling.diagnosis.causes import Cause, FitsUnpinned, NoWay, SearchEnded
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import GangConstraints, InternalConstraints
+from scheduling.filters.gang_affinity import InternalConstraints
+from scheduling.filters.inter_pod_affinity import GangConstraints
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.placement import Placement

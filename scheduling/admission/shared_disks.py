@@ -9,7 +9,7 @@ import numpy as np
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.node_volume_limits import SharedDisks, attach_row
 from scheduling.model.gang import Group
-from scheduling.model.node_restrictions import without_disks
+from scheduling.model.shape.node_restrictions import without_disks
 from scheduling.placement.independent import cannot_fit, demand_of
 
 

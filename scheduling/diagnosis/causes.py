@@ -190,6 +190,13 @@ class SharedDisksCounted:
     disks: tuple[SharedDisk, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class VolumesUnforeseen:
+    """The gang may fit: its claims may be bound to volumes on which it was not to count."""
+
+    claims: tuple[str, ...]
+
+
 LimitCause = (
     NotModelled
     | TooManyKinds
@@ -198,6 +205,7 @@ LimitCause = (
     | AwaitsBinding
     | FitsUnpinned
     | SharedDisksCounted
+    | VolumesUnforeseen
 )
 """Muster cannot judge the gang, or not yet."""
 

@@ -25,6 +25,7 @@ from scheduling.diagnosis.causes import (
     TooManyKinds,
     TooManyPorts,
     TopologyCause,
+    VolumesUnforeseen,
 )
 from scheduling.model.verdict import Refusal
 
@@ -75,8 +76,8 @@ def _of_limits(cause: LimitCause) -> Refusal:
             return refusals.awaits_binding()
         case FitsUnpinned(groups):
             return refusals.fits_unpinned(groups)
-        case SharedDisksCounted(disks):
-            return refusals.shared_disks_counted(disks)
+        case SharedDisksCounted() | VolumesUnforeseen():
+            return _of_volumes(cause)
     assert_never(cause)
 
 
@@ -84,3 +85,9 @@ def _of_size(cause: TooManyKinds | TooManyPorts) -> Refusal:
     if isinstance(cause, TooManyPorts):
         return refusals.too_many_ports(cause.ports)
     return refusals.too_many_kinds(cause.kinds, are_constrained=cause.are_constrained)
+
+
+def _of_volumes(cause: SharedDisksCounted | VolumesUnforeseen) -> Refusal:
+    if isinstance(cause, VolumesUnforeseen):
+        return refusals.volumes_unforeseen(cause.claims)
+    return refusals.shared_disks_counted(cause.disks)

@@ -11,7 +11,7 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import is_device
 from scheduling.model.gang import Group
 from scheduling.model.holder import Held
-from scheduling.model.host_ports import is_port
+from scheduling.model.shape.host_ports import is_port
 from scheduling.model.verdict import MESSAGE_LIMIT, PodSetRefusal, Reason, Refusal
 from scheduling.state.holder_index import Holders
 

@@ -17,9 +17,9 @@ from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.filters.volumes.node_volume_limits import is_attach
 from scheduling.model.amounts import PODS, Mask, exact_sum, is_device
 from scheduling.model.constraints import Toleration
-from scheduling.model.host_ports import is_port
-from scheduling.model.node_restrictions import lasting
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import is_port
+from scheduling.model.shape.node_restrictions import lasting
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import needed
 from scheduling.state.node_snapshot import NodeSnapshot

@@ -16,8 +16,8 @@ from scheduling.filters.feasibility import feasible, is_feasible_everywhere
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import Amounts, Mask, Positions, exact_sum
 from scheduling.model.gang import SUBMITTER
-from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import is_port
 from scheduling.placement.independent import displaced, filled, greedy_orders
 
 FEW = 16

@@ -29,7 +29,7 @@ from scheduling.diagnosis.shortfall import (
 from scheduling.diagnosis.wording import bounded, shown
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.pod_topology_spread import Lack, Stop
-from scheduling.filters.volumes.claim_effect import spoken
+from scheduling.filters.volumes.claim_effect import BIND_IT, spoken
 from scheduling.filters.volumes.node_volume_limits import SharedDisk
 from scheduling.model.constraints import SpreadConstraint
 from scheduling.model.gang import Group
@@ -91,6 +91,15 @@ def shared_disks_counted(disks: Iterable[SharedDisk]) -> Refusal:
         "not supported by Muster; a disk that several pods mount is counted once for each of them, "
         f"and nodes can attach too few by that count (NodeVolumeLimits): {named} (let fewer pods "
         "mount it, or detach other volumes of the driver)"
+    )
+    return Refusal(Reason.UNSUPPORTED, bounded([said], ""))
+
+
+def volumes_unforeseen(claims: Iterable[str]) -> Refusal:
+    """Refuse a gang that fits only if kube-scheduler binds its claims to certain free volumes."""
+    said = (
+        "not supported by Muster; where free volumes are enough in any case, the gang does not "
+        f"fit: {', '.join(map(shown, claims))} ({BIND_IT})"
     )
     return Refusal(Reason.UNSUPPORTED, bounded([said], ""))
 

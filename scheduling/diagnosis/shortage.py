@@ -11,8 +11,8 @@ from scheduling.filters.feasibility import (
 )
 from scheduling.filters.free_capacity import At, FreeCapacity
 from scheduling.model.amounts import Amounts, exact_sum, is_device
-from scheduling.model.host_ports import is_port
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import is_port
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.node_volume_limits import disk_in_words, is_attach
 from scheduling.model.amounts import CPU, MEMORY, PODS
-from scheduling.model.host_ports import is_port, port_in_words
+from scheduling.model.shape.host_ports import is_port, port_in_words
 from scheduling.model.verdict import MESSAGE_LIMIT
 
 SHOWN = 80

@@ -19,10 +19,11 @@ from scheduling.filters.node_affinity import bounded
 from scheduling.filters.node_ports import left as left_of_port
 from scheduling.filters.node_ports import pods_by_ports
 from scheduling.filters.node_resources_fit import pods_per_node
+from scheduling.filters.same_nodes import SameNodes
 from scheduling.model.amounts import LIMIT, Amounts, Positions
-from scheduling.model.host_ports import is_port
-from scheduling.model.node_restrictions import in_any_domain
 from scheduling.model.pod import LOWEST_PRIORITY, PodShape
+from scheduling.model.shape.host_ports import is_port
+from scheduling.model.shape.node_restrictions import in_any_domain
 from scheduling.state.bounded_cache import MIB, weight
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.port_ledger import Taken, added, differing
@@ -298,7 +299,7 @@ class FreeCapacity:
             return self.for_priority(LOWEST_PRIORITY).moved_to(columns)
         if columns.resources != self.columns.resources:
             return FreeCapacity(columns, columns.free, np.arange(len(columns.names)))
-        same = _SameNodes.of(self.columns, columns)
+        same = SameNodes.of(self.columns, columns)
         was = same.carried(self.free)
         changed = np.flatnonzero(np.any(columns.free != was, axis=0))
         more = changed[np.any(columns.free[:, changed] > was[:, changed], axis=0)]
@@ -353,54 +354,3 @@ class _Taken:
         for distribution, column in self.pods:
             left[:, distribution.nodes] -= column[:, None] * distribution.pods
         return left
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _SameNodes:
-    """The nodes that stayed what they are: their positions before and now, both rising.
-
-    Both are None where no node changed at all.
-    """
-
-    before: Positions | None
-    now: Positions | None
-    nodes_before: int
-    nodes_now: int
-
-    @classmethod
-    def of(cls, before: NodeSnapshot, now: NodeSnapshot) -> "_SameNodes":
-        if before.traits is now.traits:
-            return cls(None, None, len(before.names), len(now.names))
-        index, known = before.index, before.nodes
-        pairs = [
-            (index[node.name], at)
-            for at, node in enumerate(now.nodes)
-            if node.name in index and known[index[node.name]] is node
-        ]
-        positions = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-        return cls(positions[:, 0], positions[:, 1], len(before.names), len(now.names))
-
-    def carried(self, known: NDArray[V]) -> NDArray[V]:
-        """Return what was known of each node (the last axis) at its place of now, else zeros."""
-        if self.before is None:
-            return known
-        carried = np.zeros((*known.shape[:-1], self.nodes_now), dtype=known.dtype)
-        carried[..., self.now] = known[..., self.before]
-        return carried
-
-    def found(self, at: Positions) -> Positions:
-        """Return where nodes of before are now; those that are gone are left out."""
-        if self.before is None or self.now is None:
-            return at
-        places = np.full(self.nodes_before, -1, dtype=np.intp)
-        places[self.before] = self.now
-        return places[at][places[at] >= 0]
-
-    def others_and(self, *some: Positions) -> Positions:
-        """Return all nodes that are new or not what they were, and some more, each once."""
-        if self.now is None:
-            return some[0] if len(some) == 1 else np.unique(np.concatenate(some))
-        mask = np.ones(self.nodes_now, dtype=np.bool_)
-        mask[self.now] = False
-        mask[np.concatenate(some)] = True
-        return np.flatnonzero(mask)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.model.amounts import Requests
-from scheduling.model.host_ports import offered
+from scheduling.model.shape.host_ports import offered
 from scheduling.state.port_ledger import NOTHING_ON, Taken
 
 

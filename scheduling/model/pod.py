@@ -21,8 +21,8 @@ from scheduling.model.constraints import (
     SpreadConstraint,
     Toleration,
 )
-from scheduling.model.host_ports import is_port
-from scheduling.model.shape_key import shape_key
+from scheduling.model.shape.host_ports import is_port
+from scheduling.model.shape.key import shape_key
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -(2**31), 2**31 - 1
 """Priorities are of 32 bits."""

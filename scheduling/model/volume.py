@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduling.model.constraints import NodeTerm, Requirement
 
@@ -27,7 +28,8 @@ class Claim:
     `volume` is the one it names, `bound` says that both sides know of it. `owner` is the uid of
     its controller. `once`: ReadWriteOncePod. `size` in bytes, None where it asks for none.
     `selected` is the node for which a volume is being provisioned. `kind` is the mode that it asks
-    for, file system or block, `attributes` the class of attributes.
+    for, file system or block, `attributes` the class of attributes; `modes` are the access modes,
+    sorted, and `selector` is asked of the labels of a volume that no claim has yet.
     """
 
     namespace: str
@@ -44,11 +46,28 @@ class Claim:
     uid: str = ""
     kind: str = "Filesystem"
     attributes: str = ""
+    modes: tuple[str, ...] = ()
+    selector: tuple[Requirement, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
         """Return namespace and name."""
         return self.namespace, self.name
+
+
+class Pool(NamedTuple):
+    """What free volumes of a class have in common that claims and nodes ask for, but their size.
+
+    `labels` are sorted. `moves` says that a volume is reached from other nodes once it is bound.
+    """
+
+    terms: Terms
+    kind: str
+    attributes: str
+    modes: tuple[str, ...]
+    labels: tuple[tuple[str, str], ...]
+    driver: str
+    moves: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +79,8 @@ class Volume:
     itself has a `plugin`; `moved` is its node affinity where that is taken over, and without a
     handle no driver can. `claim` is the claim that it is bound to or kept for, `claim_uid` its uid
     where only one of that name is meant. `open` says that any claim may have it, `deleted` that
-    none may. Claims ask for the rest: size in bytes, mode, and the class of its attributes.
+    none may. Claims ask for the rest: size in bytes, mode, the class of its attributes, and access
+    modes, sorted. `labels`, sorted, are known of one that is open.
     """
 
     name: str
@@ -78,11 +98,22 @@ class Volume:
     handle: str = ""
     plugin: str = ""
     moved: tuple[NodeTerm, ...] | None = None
+    modes: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
         """Return the name."""
         return self.name
+
+    @property
+    def pool(self) -> Pool:
+        """Return what it has in common with the free volumes that may be bound in its place."""
+        moves = bool(self.plugin) and (self.moved if self.handle else ()) != self.terms
+        return Pool(
+            *(self.terms, self.kind, self.attributes, self.modes, self.labels),
+            *(self.driver, moves),
+        )
 
     def is_kept_for(self, claim: Claim) -> bool:
         """Say whether it is kept for the claim, and kube-scheduler would take it for that."""

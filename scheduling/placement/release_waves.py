@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduling.filters.inter_pod_affinity import RequiredAffinity
+from scheduling.filters.gang_affinity import RequiredAffinity
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.placement import Assignment, Placement
 from scheduling.placement.interdependent.search import BindOrder

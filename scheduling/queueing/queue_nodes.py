@@ -7,11 +7,11 @@ with different values, no node is left.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from scheduling.model import node_restrictions
 from scheduling.model.amounts import is_device
 from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.pod import PodShape
 from scheduling.model.queue import NodeSelectorScope, Queue
+from scheduling.model.shape import node_restrictions
 from scheduling.queueing.quota_tree import QuotaTree
 
 Labels = tuple[tuple[str, str], ...]

@@ -15,8 +15,8 @@ import numpy as np
 from scheduling.model.amounts import LIMIT, Amounts, Mask, exact_sum
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import Held, Holder, Share, gang_holder
-from scheduling.model.host_ports import is_port
 from scheduling.model.placement import Placement
+from scheduling.model.shape.host_ports import is_port
 from scheduling.state.node_snapshot import NodeSnapshot
 
 MOST_RESOURCES = 64

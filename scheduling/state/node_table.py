@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from scheduling.model.amounts import LIMIT, Amounts
-from scheduling.model.host_ports import is_port
 from scheduling.model.node import Node
+from scheduling.model.shape.host_ports import is_port
 from scheduling.state.node_snapshot import MANY, Cells, NodeAttributes, NodeSnapshot, Ports
 from scheduling.state.port_ledger import PortLedger
 

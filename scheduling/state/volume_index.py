@@ -14,6 +14,7 @@ from scheduling.model.volume import (
     Driver,
     Fact,
     Limits,
+    Pool,
     StorageClass,
     Volume,
 )
@@ -49,7 +50,8 @@ class VolumeIndex:
         self._from_capacities: dict[Hashable, object] = {}
         self._migrated: dict[str, NodeNames] = {}
         self._keys: dict[str, tuple[str, ...] | None] = {}
-        self._free: Counter[str] = Counter()
+        self._free: defaultdict[str, dict[Pool, Counter[int]]] = defaultdict(dict)
+        self._named: Counter[str] = Counter()
         self._kept: dict[tuple[str, str], Counter[str]] = {}
         self._disks: dict[str, set[Disk]] | None = None
 
@@ -76,11 +78,27 @@ class VolumeIndex:
         self._outdate(fact)
 
     def _file(self, fact: Fact, sign: int) -> None:
-        """Add (+1) or take back (-1) a volume where claims look for it."""
-        if not isinstance(fact, Volume):
-            return
-        if fact.open:
-            _count(self._free, fact.storage_class, sign)
+        """Add (+1) or take back (-1) a volume where claims look for it, or a claim's volume."""
+        if isinstance(fact, Claim) and fact.volume:
+            self._name(fact.volume, sign)
+        if isinstance(fact, Volume):
+            self._file_volume(fact, sign)
+
+    def _name(self, volume: str, sign: int) -> None:
+        """Count the claims that name a volume: while any does, no other claim may have it."""
+        known = self.find(Volume, volume)
+        if known is not None:
+            self._file_volume(known, -1)
+        _count(self._named, volume, sign)
+        if known is not None:
+            self._file_volume(known, +1)
+
+    def _file_volume(self, fact: Volume, sign: int) -> None:
+        if fact.open and fact.name not in self._named:
+            pools = self._free[fact.storage_class]
+            _count(pools.setdefault(fact.pool, Counter()), fact.size, sign)
+            if not pools[fact.pool]:
+                del pools[fact.pool]
         if fact.claim is not None:
             _count(self._kept.setdefault(fact.claim, Counter()), fact.name, sign)
             if not self._kept[fact.claim]:
@@ -146,7 +164,18 @@ class VolumeIndex:
 
     def has_free(self, storage_class: str) -> bool:
         """Say whether a class has any free volume, of whatever size and wherever it is."""
-        return self._free[storage_class] > 0
+        return bool(self._free.get(storage_class))
+
+    def free(self, storage_class: str) -> Mapping[Pool, Counter[int]]:
+        """Return how many free volumes of each size a class has, of those that are alike."""
+        return self._free.get(storage_class, {})
+
+    def claims_on_nodes(self) -> Iterator[Claim]:
+        """Yield the claims of pods that have their room on some node, each as often as mounted."""
+        for namespace, mount in chain.from_iterable(self._mounted.values()):
+            claim = self.find(Claim, (namespace, mount.claim))
+            if claim is not None:
+                yield claim
 
     def is_used(self, namespace: str, claim: str) -> bool:
         """Say whether a pod that names the claim has its room on some node."""

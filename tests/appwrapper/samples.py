@@ -6,7 +6,8 @@ import msgspec
 
 from appwrapper.gang.pod_sets import foreseen_pods
 from appwrapper.gang.stand_in import StandIn, stand_in
-from appwrapper.spec.items import Item, Wrapped, read
+from appwrapper.spec.items import read
+from appwrapper.spec.wrapped import Item, Wrapped
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen
 from kube.objects.app_wrapper import AppWrapper

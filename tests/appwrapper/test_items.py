@@ -11,7 +11,8 @@ from appwrapper.spec.faults import (
     Fault,
     message_of,
 )
-from appwrapper.spec.items import Generation, read
+from appwrapper.spec.items import read
+from appwrapper.spec.wrapped import Generation
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from tests.appwrapper.samples import (

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from appwrapper.spec.faults import MOST_PODS
-from appwrapper.spec.items import WrappedPodSet, read
+from appwrapper.spec.items import read
 from appwrapper.spec.kinds import group_of
+from appwrapper.spec.wrapped import WrappedPodSet
 from tests.appwrapper.samples import (
     Json,
     codeflare,

@@ -6,7 +6,8 @@ import pytest
 from appwrapper.gang import watched
 from appwrapper.gang.watched import AppWrapperReading
 from appwrapper.remembered import Remembered
-from appwrapper.spec.items import Wrapped, read
+from appwrapper.spec.items import read
+from appwrapper.spec.wrapped import Wrapped
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from tests.coordinator.app_wrappers import app_wrapper, job

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from appwrapper.phases import Phase
-from appwrapper.spec.items import Generation
+from appwrapper.spec.wrapped import Generation
 from appwrapper.status.conditions import micro_stamp, stamp
 from appwrapper.status.states import status_of
 from appwrapper.status.told import PodCounts, Step, Told, Totals

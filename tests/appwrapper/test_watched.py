@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from appwrapper.gang.source import WrapperSource
 from appwrapper.gang.stand_in import StandIn
 from appwrapper.gang.watched import AppWrapperReading, as_gang
-from kube.api.store import Store
-from kube.api.watch_events import Deleted
+from kube.api.watch.events import Deleted
+from kube.api.watch.store import Store
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.gang_terms import HEAD

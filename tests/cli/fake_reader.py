@@ -61,6 +61,16 @@ class FakeReader:
         found = self._lists.get(resource.plural, ()) if found is None else found
         return tuple(each for each in found if namespace in ("", each.metadata.namespace))
 
+    @asynccontextmanager
+    async def log(
+        self,
+        namespace: str,
+        pod: str,
+        params: Mapping[str, str],  # noqa: ARG002 - the client's
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        raise CannotRead(f"{namespace}/{pod} has no log here")
+        yield
+
     async def get(
         self, resource: Resource, as_: type[Any], name: str, namespace: str = ""
     ) -> Any | None:

@@ -4,8 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
+from testbed.muster import Muster
 from testbed.nodes import NodeSpec
+from testbed.recorder import Recorder
 from tests.controlplane.plot import Plot
+from tests.controlplane.quotas import (
+    add_defaults,
+    add_quota,
+    add_quota_of_defaults,
+    would_be_held,
+)
 from tests.controlplane.rayclusters import (
     GANG,
     Json,
@@ -26,16 +34,6 @@ LONG = 120.0
 GPU = "nvidia.com/gpu"
 
 
-def add_quota(plot: Plot, name: str, hard: Json, **spec: object) -> None:
-    amounts = {key: str(value) for key, value in hard.items()}
-    made = {"metadata": {"name": name}, "spec": {"hard": amounts, **spec}}
-    plot.create({"kind": "ResourceQuota", **made})
-    plot.wait(
-        lambda: plot.get("ResourceQuota", name).get("status", {}).get("used"),
-        "the quota to be in force",
-    )
-
-
 def run_one_after_another(plot: Plot, names: Sequence[str]) -> list[str]:
     """Delete each gang once all of it is bound; return in which order they were."""
     left, ran = list(names), []
@@ -50,6 +48,35 @@ def run_one_after_another(plot: Plot, names: Sequence[str]) -> list[str]:
             ran.append(name)
             plot.delete("RayCluster", name)
     return ran
+
+
+def is_suspended(plot: Plot, name: str) -> bool:
+    return bool(plot.get("RayCluster", name)["spec"].get("suspend"))
+
+
+def test_a_gang_gets_no_pods_while_the_quota_has_no_room_for_them(
+    plot: Plot, muster: Muster
+) -> None:
+    """One that has room is not suspended at any time."""
+    plot.add_node(20)
+    add_strangers(plot)
+    add_quota(plot, "small", {"pods": 8})
+    with Recorder(muster.cluster) as recorder:
+        plot.create(gang("fits", group(replicas=3)))
+        plot.wait_running("fits", 4)
+        assert plot.get("RayCluster", "fits")["metadata"]["generation"] == 1
+        waits = gang("waits", group(replicas=WORKERS))
+        plot.wait(lambda: would_be_held(plot, waits), "the webhook to know of the quota")
+        plot.create(waits)
+        short = "ResourceQuota small: the gang needs 5 of pods; 0 of 8 are left"
+        plot.wait_message("waits", short)
+        plot.wait_message("waits", "of pods in it fits has 4, other pods have 4")
+        free_strangers(plot)
+        plot.wait_message("waits", "4 of 8 are left")
+        assert is_suspended(plot, "waits")
+        assert not [each for each in recorder.events if each.gang == (plot.name, "waits")]
+    plot.delete("RayCluster", "fits")
+    plot.wait_running("waits", WORKERS + 1)
 
 
 @pytest.mark.long
@@ -77,15 +104,29 @@ def test_ten_gangs_that_come_at_once_all_run(plot: Plot) -> None:
 def test_whatever_a_quota_counts_three_gangs_run(plot: Plot, hard: Json, spec: Json) -> None:
     """A second quota that is wide, and defaults of a LimitRange, are beside it."""
     plot.add_node(20)
-    defaults = {"default": {"cpu": "1", "memory": "1Gi"}, "type": "Container"}
-    plot.create(
-        {"kind": "LimitRange", "metadata": {"name": "range"}, "spec": {"limits": [defaults]}}
-    )
+    add_defaults(plot)
     add_quota(plot, "wide", {"pods": 100, "requests.cpu": 100})
     add_quota(plot, "narrow", hard, **spec)
     names = ["a", "b", "c"]
     for name in names:
         plot.create(gang(name, group(replicas=WORKERS)))
+    assert sorted(run_one_after_another(plot, names)) == names
+
+
+@pytest.mark.long
+def test_of_the_gangs_of_one_priority_class_one_after_another_runs(plot: Plot) -> None:
+    """The quota counts the pods of this class alone, beside those of a gang without one."""
+    plot.add_node(20)
+    high = plot.add_priority_class("high", 100)
+    of_class = {"scopeName": "PriorityClass", "operator": "In", "values": [high]}
+    selector = {"matchExpressions": [of_class]}
+    add_quota(plot, "small", {"pods": 8}, scopeSelector=selector)
+    names = ["a", "b"]
+    for name in names:
+        workers = group(replicas=WORKERS, priorityClassName=high)
+        plot.create(gang(name, workers, head_group=head(priorityClassName=high)))
+    plot.create(gang("free", group(replicas=WORKERS)))
+    plot.wait_running("free", WORKERS + 1)
     assert sorted(run_one_after_another(plot, names)) == names
 
 
@@ -106,12 +147,16 @@ def test_gangs_of_several_queues_share_the_quota_of_their_namespace(plot: Plot) 
 STRANGERS = 4
 
 
-def with_strangers(plot: Plot) -> None:
-    """A quota of 8 pods, 4 of which are of no gang."""
-    plot.add_node(20)
+def add_strangers(plot: Plot) -> None:
     for at in range(STRANGERS):
         plot.create(pod(f"stranger-{at}"))
-    add_quota(plot, "small", {"pods": 8})
+
+
+def with_strangers(plot: Plot) -> None:
+    """A quota for 8 pods, 4 of which are of no gang; what it counts cannot be foreseen."""
+    plot.add_node(20)
+    add_quota_of_defaults(plot, "small", 8)
+    add_strangers(plot)
 
 
 def free_strangers(plot: Plot) -> None:
@@ -129,7 +174,7 @@ def have_it_make_way(plot: Plot, early: str) -> None:
     plot.wait_phase("urgent", "Gathering", "PodsRefused")
     free_strangers(plot)
     plot.wait_running("urgent", WORKERS + 1)
-    assert plot.get("RayCluster", early)["spec"]["suspend"]
+    assert is_suspended(plot, early)
     plot.wait_message(early, "it made way for urgent")
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kube.codec.pod import pod_shape
-from kube.codec.scheduler_profiles import STOCK
+from kube.codec.profiles.scheduler_profiles import STOCK
 from kube.foreseen.admission import Admission
 from kube.foreseen.submitter import submitter_of
 from kube.objects import names

@@ -2,6 +2,7 @@
 
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held
+from tests.controlplane.quotas import add_quota, add_quota_of_defaults
 from tests.controlplane.rayclusters import Json, gang, group, pod
 
 
@@ -10,19 +11,10 @@ def with_pods(most: int) -> Json:
     return {"spec": {"hard": {"pods": str(most)}}}
 
 
-def add_quota(plot: Plot, pods: int) -> None:
-    hard = with_pods(pods)
-    plot.create({"kind": "ResourceQuota", "metadata": {"name": "small"}, **hard})
-    plot.wait(
-        lambda: plot.get("ResourceQuota", "small").get("status", {}).get("hard"),
-        "the quota to be in force",
-    )
-
-
 def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plot: Plot) -> None:
     """Gated pods count in the quota; the gang says in KubeRay's words what could not be made."""
     plot.add_node(4)
-    add_quota(plot, pods=3)
+    add_quota_of_defaults(plot, "small", pods=3)
     plot.create(pod("stranger"))
     plot.create(gang("cut", group(replicas=2)))
     missing = "group workers: 1 of 2 pods exist"
@@ -31,7 +23,7 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
     assert "exceeded quota: small" in status["message"]
     assert condition(status, "Gathered")["status"] == "False"
     plot.wait_event("cut", "PodsRefused", "exceeded quota: small")
-    plot.wait_message("cut", "of pods in it cut has 2, other pods have 1")
+    plot.wait_message("cut", "of limits.cpu in it cut has 2000m, other pods have 1000m")
     assert all(is_held(pod) for pod in plot.wait_pods("cut", 2))
     plot.delete("ResourceQuota", "small")
     plot.wait_running("cut", 3)
@@ -39,7 +31,7 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
 
 def test_a_gang_that_no_quota_ever_holds_is_suspended_until_that_is_raised(plot: Plot) -> None:
     plot.add_node(3)
-    add_quota(plot, pods=2)
+    add_quota(plot, "small", {"pods": 2})
     plot.create(gang("cut", group(replicas=2)))
     plot.wait_message("cut", "a ResourceQuota never admits all of it")
     plot.wait(lambda: not plot.pods("cut"), "its pods to be gone")
@@ -54,7 +46,7 @@ def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(
     plot.add_node(3)
     plot.create(gang("cut", group(replicas=2)))
     plot.wait_running("cut", 3)
-    add_quota(plot, pods=2)
+    add_quota(plot, "small", {"pods": 2})
     plot.delete("Pod", plot.pods("cut", "worker")[0]["metadata"]["name"])
     missing = "group workers: 1 of 2 pods exist"
     status = plot.wait_phase("cut", "Running", "PodsRefused", missing)
@@ -100,7 +92,7 @@ def most_workers(plot: Plot, name: str) -> int:
 def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> None:
     """Surplus pods need not exist."""
     plot.add_node(4)
-    add_quota(plot, pods=2)
+    add_quota(plot, "small", {"pods": 2})
     minimum = {"muster.dev/min-replicas": "workers=1"}
     plot.create(gang("cut", group(replicas=3), annotations=minimum))
     plot.wait_running("cut", 2)
@@ -121,10 +113,10 @@ def times_refused(plot: Plot, cluster: str) -> int:
 def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second(plot: Plot) -> None:
     """KubeRay tries the first one again late by then, and the second one at once."""
     plot.add_node(14)
+    add_quota_of_defaults(plot, "small", pods=8)
     strangers = [f"stranger-{at}" for at in range(4)]
     for each in strangers:
         plot.create(pod(each))
-    add_quota(plot, pods=8)
     plot.create(gang("first", group(replicas=4)))
     plot.wait(lambda: times_refused(plot, "first") >= BACKED_OFF, "KubeRay to try seldom")
     plot.create(gang("second", group(replicas=4)))

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from kube.objects import names
-from kube.objects.crds import gang_crd
+from kube.objects.crds.muster import gang_crd
 from testbed.cluster import Cluster
 from testbed.muster import BASE, NAMESPACE, ROOT, Muster, start_muster, with_muster
 from testbed.nodes import NodeSpec, copies

@@ -7,8 +7,8 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from coordinator.shell import (
-    decision_log,
+from coordinator.shell import decision_log
+from coordinator.shell.writes import (
     event_writes,
     gang_writes,
     node_request_writes,

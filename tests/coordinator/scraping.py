@@ -10,8 +10,8 @@ from prometheus_client import REGISTRY
 from coordinator.settings import Settings
 from coordinator.shell import scrape as scraping
 from coordinator.shell.app import Coordinator
-from coordinator.shell.executor import Executor
 from coordinator.shell.health import application
+from coordinator.shell.writes.executor import Executor
 from kube.api.client import Client
 from tests.coordinator.world import World
 from tests.metrics import total

@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
 from coordinator.messages.events import SightLost, SightRegained
-from coordinator.state.preemptible import parts_of
-from coordinator.state.preemption_trials import propose
+from coordinator.state.cycle.preemptible import parts_of
+from coordinator.state.cycle.preemption_trials import propose
 from scheduling.model.preemption import GangPart, Preemption
 from tests.coordinator.builders import Json
 from tests.coordinator.world import World, key
@@ -14,15 +14,17 @@ from tests.coordinator.world import World, key
 def parts(world: World, name: str) -> list[GangPart]:
     """What could be taken from a gang now, its minimum first."""
     leader = world.leader
-    leader.state.cycles.parts.clear()
-    found = [each for each in parts_of(leader.state, leader._moment()) if each.gang == key(name)]
+    leader.state.known.cycles.parts.clear()
+    found = [
+        each for each in parts_of(leader.state.known, leader._moment()) if each.gang == key(name)
+    ]
     return sorted(found, key=lambda part: part.replica)
 
 
 def choose(world: World, preemptor: str, *chosen: GangPart) -> None:
     """Have a cycle choose these parts for a gang that waits."""
     leader = world.leader
-    propose(leader.state, [Preemption(key(preemptor), chosen)], leader._moment())
+    propose(leader.state.known, [Preemption(key(preemptor), chosen)], leader._moment())
     leader.handle([])
 
 

@@ -12,12 +12,13 @@ from coordinator.messages.clock import Patience
 from coordinator.messages.events import TermStarted, TimePassed
 from coordinator.shell import decision_log
 from coordinator.shell.loop import Loop
+from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from kube.api.errors import Forbidden, ServerError
 from runtime.controller.loop import BATCH
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.scraping import executor_of, scrape_world, value
-from tests.coordinator.shell.test_executor import GANG, POD, Refusing, turns
+from tests.coordinator.shell.writes.test_executor import GANG, POD, Refusing, turns
 from tests.coordinator.world import World, name_of
 from tests.kube.fake_api import eventually
 
@@ -183,7 +184,7 @@ async def test_muster_cycle_part_seconds_moves() -> None:
     parts = ("intake", "gangs", "snapshot", "deciding", "answers", "queue_reports", "submit")
     before = {part: value("muster_cycle_part_seconds", part=part) for part in parts}
     cycles = value("muster_cycle_seconds")
-    loop = Loop(CoordinatorState(guard=Guard.NONE), debounce=0.0)
+    loop = Loop(CoordinatorState(Known(guard=Guard.NONE)), debounce=0.0)
     loop.feed([TermStarted(1)])
     task = asyncio.create_task(loop.run())
     await eventually(lambda: value("muster_cycle_seconds") > cycles)

@@ -33,12 +33,12 @@ from runtime.controller.loop import BATCH
 from tests.coordinator import test_decision_metrics, test_gpu_metrics
 from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
-from tests.coordinator.gang.test_kept_slots import QUOTA, failure, lose_workers, running
+from tests.coordinator.gang.pods.test_kept_slots import QUOTA, failure, lose_workers, running
 from tests.coordinator.journeys import test_late_starts as late_starts
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
 from tests.coordinator.scraping import executor_of, scrape, scrape_world, value
 from tests.coordinator.shell.test_definitions import Served
-from tests.coordinator.shell.test_executor import (
+from tests.coordinator.shell.writes.test_executor import (
     GANG,
     NO_RIGHT,
     POD,
@@ -255,16 +255,13 @@ async def test_muster_nominations_forbidden_moves() -> None:
     client = RecordingNominations()
     executor = executor_of(Refusing(NO_RIGHT))
     executor.submit([NominatePod(GANG, POD, "n1", "x")])
-    await turns()
-    assert value("muster_nominations_forbidden") == 1
+    await eventually(lambda: value("muster_nominations_forbidden") == 1)
     executor._pods._client = cast(Client, client)
     executor.submit([NominatePod(GANG, POD, "n1", "x")])
-    await turns()
-    assert value("muster_nominations_forbidden") == 0
+    await eventually(lambda: value("muster_nominations_forbidden") == 0)
     executor._pods._client = cast(Client, Refusing(NO_RIGHT))
     executor.submit([NominatePod(GANG, POD, "n1", "x")])
-    await turns()
-    assert value("muster_nominations_forbidden") == 1
+    await eventually(lambda: value("muster_nominations_forbidden") == 1)
     await executor.close()
     assert value("muster_nominations_forbidden") == 0
 

@@ -7,8 +7,8 @@ import pytest
 from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import SETTING
 from coordinator.settings import PREFIX, Settings
-from kube.codec.scheduler_profiles import STOCK, Profile
-from kube.codec.written_profiles import profiles_of
+from kube.codec.profiles.scheduler_profiles import STOCK, Profile
+from kube.codec.profiles.written_profiles import profiles_of
 from runtime.program import SettingsError, load_settings
 
 

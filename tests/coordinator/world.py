@@ -29,18 +29,19 @@ from coordinator.messages.events import (
     TimePassed,
 )
 from coordinator.shell import sinks
-from coordinator.shell.executor import Executor
+from coordinator.shell.writes.executor import Executor
+from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from kube.api.client import Client as RealClient
-from kube.api.watch_events import Changed, Deleted
+from kube.api.watch.events import Changed, Deleted
 from kube.codec import node as node_codec
 from kube.codec.fields import InvalidObject
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod import nominated_priority, room_on
 from kube.codec.pod_patches import gate_patch, pinned_node
 from kube.codec.pod_requests import pod_used
-from kube.codec.scheduler_profiles import STOCK, Profiles
-from kube.codec.storage import WATCHES
+from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
+from kube.codec.volumes.storage import WATCHES
 from kube.objects import core as core_objects
 from kube.objects import gang as gang_objects
 from kube.objects import names
@@ -150,12 +151,13 @@ class Replica:
 
     def restart(self) -> None:
         """Begin anew with lists, as after a crash; what was in flight stays in flight."""
-        self.state = CoordinatorState(
+        known = Known(
             allowed=self._allowed,
             cache=ClusterCache(self._home, may_ask_for_nodes=self.asks_for_nodes),
             foresee=foresee_in(self.api),
             guard=self.guard,
         )
+        self.state = CoordinatorState(known)
         self.todo = []
         self.leading = self.synced = False
         self.watch: Watch = self.api.watch()

@@ -18,11 +18,11 @@ import pytest
 from certs.chain import Pair, ServerNames, issue_client, issue_leaf, new_authority
 from certs.files import write_client, write_pair
 from extender.app import Extender
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.serve import scheduler_port
 from extender.settings import Settings
-from extender.snapshot import Ledger
 from extender.unscheduled_pods import UnscheduledPods
 from runtime.tls import HotCertificate
 from tests.extender.worlds import gang, ledger, node

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.filter import NO_ROOM, NO_SLOT, RESERVED, UNKNOWN, Filtered, filter_nodes
+from extender.ledger import Ledger
 from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight, InFlightRoom, PassedPod
-from extender.snapshot import Ledger
 from extender.wire.node_lists import NodeList
 from kube.objects import names
 from tests.extender.worlds import (

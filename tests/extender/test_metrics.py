@@ -18,7 +18,7 @@ from extender.unscheduled_pods import UnscheduledPods
 from extender.wake import Waker
 from extender.watches import Watches
 from kube.api.client import Client
-from kube.api.watch_events import Changed
+from kube.api.watch.events import Changed
 from tests.extender.conftest import Pki, Served
 from tests.extender.test_app import asked
 from tests.extender.test_wake import Bell

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from extender.ledger import Ledger
 from extender.preempt import Rules, kept_nodes
-from extender.snapshot import Ledger
 from tests.extender.worlds import (
     Json,
     as_watched_pod,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender import prioritize
+from extender.ledger import Ledger
 from extender.prioritize import scores
-from extender.snapshot import Ledger
 from extender.wire.node_lists import NodeList
 from scheduling.filters import free_capacity
 from scheduling.filters.free_capacity import FreeCapacity

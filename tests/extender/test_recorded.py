@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from extender.filter import RESERVED, filter_nodes
+from extender.ledger import Ledger
 from extender.preempt import Rules, kept_nodes
-from extender.snapshot import Ledger, watched_pod
+from extender.snapshot import watched_pod
 from extender.wire.protocol import (
     Preemption,
     filter_answer,

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender.filter import filter_nodes
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
-from extender.snapshot import Ledger
 from extender.wire.node_lists import NodeList
 from tests.extender.worlds import Json, as_watched_pod, gang, ledger, node, pod
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.snapshot import Ledger
+from extender.ledger import Ledger
 from kube.objects import names
 from kube.ray.wrapped_by import unwrapped
 from scheduling.state.node_snapshot import NodeSnapshot

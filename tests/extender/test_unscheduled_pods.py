@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from extender import unscheduled_pods as module
+from extender.ledger import Ledger
 from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight
-from extender.snapshot import Ledger
 from extender.unscheduled_pods import UnscheduledPods
 from tests.extender.worlds import (
     as_gang,

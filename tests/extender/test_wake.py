@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
-from extender.snapshot import Ledger
 from extender.unscheduled_pods import UnscheduledPods
 from extender.wake import Waker
 from kube.api.errors import Unreachable

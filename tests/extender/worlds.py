@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from extender.snapshot import Ledger, WatchedPod, watched_pod
+from extender.ledger import Ledger
+from extender.snapshot import WatchedPod, watched_pod
 from kube.codec.observed_pod import observe
 from kube.objects import names
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
-from scheduling.model.host_ports import WHOLE
+from scheduling.model.shape.host_ports import WHOLE
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"

@@ -1,4 +1,4 @@
-"""Records by watches what happened to every pod, Gang and RayCluster of a namespace."""
+"""Records by watches what happened to every pod and Gang of a namespace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from testbed.api import Json
 from testbed.closing import Closing
 from testbed.cluster import Cluster
-from testbed.following import DELETED, Follower
+from testbed.following import Follower
 from testbed.history import Finding, Gang, partial_gangs
 from tests.faults.ledger import Ledger, gang_change, pod_change
 
@@ -22,7 +22,6 @@ class Chronicle(Closing):
         places = (
             (f"/api/v1/namespaces/{namespace}/pods", self._pod),
             (f"/apis/muster.dev/v1alpha1/namespaces/{namespace}/gangs", self._gang),
-            (f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters", self._cluster),
         )
         self._followers = [Follower(cluster.api, path, observe) for path, observe in places]
         for follower in self._followers:
@@ -30,10 +29,10 @@ class Chronicle(Closing):
 
     @property
     def ledger(self) -> Ledger:
-        """All changes of Ray pods and of Gangs, and all ends of RayClusters, so far."""
+        """All changes of pods of gangs, and of Gangs, so far."""
         with self._lock:
             pods = [change for change in self._ledger.pods if change.at.cluster]
-            return Ledger(pods, list(self._ledger.gangs), dict(self._ledger.ends))
+            return Ledger(pods, list(self._ledger.gangs))
 
     def partial_gangs(self, expected: dict[Gang, int], within: float) -> list[Finding]:
         """Find gangs that held room in part for too long, or in vain."""
@@ -49,12 +48,6 @@ class Chronicle(Closing):
         change = gang_change(kind, gang)
         with self._lock:
             self._ledger.gangs.append(change)
-
-    def _cluster(self, kind: str, cluster: Json) -> None:
-        if kind == DELETED:
-            metadata = cluster["metadata"]
-            with self._lock:
-                self._ledger.ends[metadata["uid"]] = int(metadata["resourceVersion"])
 
     def close(self) -> None:
         for follower in self._followers:

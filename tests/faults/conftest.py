@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from testbed.cluster import Cluster
-from testbed.muster import Muster, start_muster, with_muster
+from testbed.muster import Muster, start_muster, with_app_wrappers
 from testbed.options import Options
 from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import LABEL, NODES, Plot
@@ -52,8 +52,8 @@ def muster(
         kuberay_args=("--reconcile-concurrency=4",), kuberay_env=dashboards.environment
     )
     directory = tmp_path_factory.mktemp("faults") / "root"
-    with Cluster.start(directory, with_muster(options)) as cluster:
-        yield start_muster(cluster, coordinators=0)
+    with Cluster.start(directory, with_app_wrappers(options)) as cluster:
+        yield start_muster(cluster, coordinators=0, app_wrappers="All")
     cluster.remove_data()
     if not request.session.testsfailed:
         shutil.rmtree(directory)
@@ -79,6 +79,7 @@ def _clear(plot: Plot) -> None:
     """Delete all at once: a namespace by itself takes five seconds, a pod without its node more."""
     with plot.cluster.api.session() as session:
         for kind in (
+            f"/apis/workload.codeflare.dev/v1beta2/namespaces/{plot.name}/appwrappers",
             f"/apis/ray.io/v1/namespaces/{plot.name}/rayclusters",
             f"/api/v1/namespaces/{plot.name}/pods",
         ):

@@ -15,7 +15,7 @@ from itertools import pairwise
 from kube.objects import names
 from testbed.api import Json
 from testbed.following import DELETED
-from testbed.history import PodEvent, pod_event
+from testbed.history import PodEvent, gang_pod_event
 
 Promised = Counter[tuple[str, str]]
 """Pod set and node to the number of pods."""
@@ -59,8 +59,6 @@ class Ledger:
 
     pods: list[PodChange] = field(default_factory=list)
     gangs: list[GangChange] = field(default_factory=list)
-    ends: dict[str, int] = field(default_factory=dict)
-    """The uid of each RayCluster that is gone, with the version of its end."""
 
     def lives(self) -> dict[str, list[PodChange]]:
         """The changes of each pod by its uid."""
@@ -77,7 +75,7 @@ class Ledger:
         return sorted(found, key=lambda change: change.version)
 
     def placements(self, owner: str) -> list[GangChange]:
-        """What the Gangs of one RayCluster promised over time."""
+        """What the Gangs of one owner promised over time."""
         return [change for change in self.gangs if change.owner == owner]
 
 
@@ -87,7 +85,7 @@ def pod_change(time: float, kind: str, pod: Json) -> PodChange:
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
     version = int(pod["metadata"]["resourceVersion"])
     fenced = names.FENCE in (pod["metadata"].get("annotations") or {})
-    return PodChange(version, pod_event(time, kind, pod), ready, fenced)
+    return PodChange(version, gang_pod_event(time, kind, pod), ready, fenced)
 
 
 def gang_change(kind: str, gang: Json) -> GangChange:
@@ -118,8 +116,6 @@ def twice_released(ledger: Ledger) -> Iterator[str]:
     for life in ledger.lives().values():
         name = life[0].at.name
         released = [change for change in life if not change.gated]
-        if _is_orphan(ledger, life):
-            continue
         if released and not life[0].gated:
             yield f"{name} was never gated"
         nodes = {change.at.pinned_node for change in released}
@@ -127,17 +123,6 @@ def twice_released(ledger: Ledger) -> Iterator[str]:
             yield f"{name} was released, pinned to {sorted(nodes)}"
         if any(not before.gated and after.gated for before, after in pairwise(life)):
             yield f"{name} was gated again"
-
-
-def _is_orphan(ledger: Ledger, life: list[PodChange]) -> bool:
-    """Tell whether KubeRay made a pod when its RayCluster was deleted already.
-
-    The owner is gone, so the webhook rightly leaves such a pod alone, and nothing of ours touches
-    it until the garbage collector takes it.
-    """
-    end = ledger.ends.get(life[0].at.owner)
-    untouched = not any(change.gated or change.at.pinned_node for change in life)
-    return untouched and end is not None and end < life[0].version
 
 
 def unpromised(ledger: Ledger) -> Iterator[str]:
@@ -191,7 +176,7 @@ def taken_over(ledger: Ledger) -> set[str]:
 
 
 def never_whole(ledger: Ledger, minimum: Mapping[str, int]) -> list[str]:
-    """Name the RayClusters of which so many pods were never ready at the same time."""
+    """Name the gangs of which so many pods were never ready at the same time."""
     most: Counter[str] = Counter()
     ready: dict[str, PodChange] = {}
     for change in ledger.pods:

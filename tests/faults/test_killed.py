@@ -6,11 +6,12 @@ import random
 
 import pytest
 
+from testbed.muster import Muster, wait_app_wrappers_trusted
 from tests.controlplane.plot import Plot
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import Crew
 from tests.faults.ledger import never_whole, problems, taken_over
-from tests.faults.traffic import GANG_SECONDS, Killer, Traffic
+from tests.faults.traffic import GANG_SECONDS, Killer, Restarts, Traffic, WrapperTraffic
 
 NODES, CPUS = 5, 2
 ROOM = {f"n-{number}": CPUS for number in range(NODES)}
@@ -47,6 +48,33 @@ def test_gangs_come_and_go_while_coordinators_are_killed(
     with Killer(crew, kills, random.Random(seed), lambda: taken_over(chronicle.ledger)) as killer:
         traffic.flow(gangs, lambda: killer.busy)
     assert killer.kills >= kills
+    room = {plot.node(name): cpus for name, cpus in ROOM.items()}
+    expected = {(plot.name, name): count for name, count in traffic.minimum.items()}
+    assert problems(chronicle.ledger, room) == []
+    assert never_whole(chronicle.ledger, traffic.minimum) == []
+    assert taken_over(chronicle.ledger), "no kill left a gang half released: it tests nothing"
+    assert chronicle.partial_gangs(expected, GANG_SECONDS) == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_app_wrappers_come_and_go_while_all_programs_are_killed(
+    plot: Plot, chronicle: Chronicle, crew: Crew, muster: Muster
+) -> None:
+    """The wrapper dies between any two steps of a creation, too."""
+    plot.add_equal_nodes(NODES, CPUS)
+    crew.start(2, {"APP_WRAPPERS": "true"})
+    wrapper = muster.start_wrapper()
+    wait_app_wrappers_trusted(muster.cluster)
+    traffic = WrapperTraffic(plot, random.Random(5))
+    try:
+        with (
+            Restarts(wrapper, random.Random(5)) as restarts,
+            Killer(crew, 5, random.Random(5), lambda: taken_over(chronicle.ledger)) as killer,
+        ):
+            traffic.flow(12, lambda: killer.busy or restarts.kills < 10)
+    finally:
+        wrapper.stop()
     room = {plot.node(name): cpus for name, cpus in ROOM.items()}
     expected = {(plot.name, name): count for name, count in traffic.minimum.items()}
     assert problems(chronicle.ledger, room) == []

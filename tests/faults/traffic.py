@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Self
 
+from kube.objects import names
 from testbed.closing import Closing
 from testbed.errors import TestbedError
+from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import gang, group
+from tests.controlplane.rayclusters import Json, gang, group, template
 from tests.faults.calls import releases_after
 from tests.faults.crew import Crew, Member
 
@@ -48,19 +50,81 @@ class Traffic:
         return len(self.minimum) < least or more()
 
     def _create(self) -> None:
-        name = f"g{len(self.minimum)}"
-        self.minimum[name] = self._chance.randint(_LEAST, _MOST)
-        self._plot.create(gang(name, group(replicas=self.minimum[name] - 1)))
+        number, pods = len(self.minimum), self._chance.randint(_LEAST, _MOST)
+        name = self._start(f"g{number}", pods)
+        self.minimum[name] = pods
         self._alive[name] = time.monotonic()
+
+    def _submit(self, manifest: Json) -> None:
+        self._plot.create(manifest)
 
     def _delete_running(self) -> bool:
         gangs = self._plot.gangs()
         phases = {name: gangs[name].get("status", {}).get("phase") for name in gangs}
         running = [name for name in self._alive if phases.get(name) == "Running"]
         for name in running:
-            self._plot.delete_whole(name)
+            self._end(name)
             del self._alive[name]
         return bool(running)
+
+    def _start(self, name: str, pods: int) -> str:
+        """Create what has a gang of so many pods; return the name of that."""
+        self._submit(gang(name, group(replicas=pods - 1)))
+        return name
+
+    def _end(self, name: str) -> None:
+        """Delete what has this gang."""
+        self._plot.delete_whole(name)
+
+
+class WrapperTraffic(Traffic):
+    """The same of AppWrappers."""
+
+    def _start(self, name: str, pods: int) -> str:
+        self._submit(wrapped_deployment(name, pods))
+        return f"{names.APP_WRAPPER_GANG}{name}"
+
+    def _end(self, name: str) -> None:
+        self._plot.delete("AppWrapper", name.removeprefix(names.APP_WRAPPER_GANG))
+
+
+def wrapped_deployment(name: str, pods: int) -> Json:
+    """An AppWrapper of a ConfigMap and a Deployment."""
+    labels = {"app": name}
+    made = {"metadata": {"labels": labels}, **template("main")}
+    spec = {"replicas": pods, "selector": {"matchLabels": labels}, "template": made}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    meta = {"name": name}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+    return {
+        "apiVersion": names.CODEFLARE_V1BETA2,
+        "kind": "AppWrapper",
+        "metadata": meta,
+        "spec": {"components": [{"template": each} for each in (settings, deployment)]},
+    }
+
+
+class Restarts(Closing):
+    """Kills a program at random moments and starts it again at once; a context manager."""
+
+    def __init__(self, process: Process, chance: random.Random) -> None:
+        self.kills = 0
+        self._process, self._chance = process, chance
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="restarts", daemon=True)
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._chance.uniform(0, 3)):
+            self._process.restart()
+            self.kills += 1
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join()
 
 
 class Killer(Closing):

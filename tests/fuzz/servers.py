@@ -34,6 +34,7 @@ from runtime.http_server import Port, listening
 from runtime.tls import HotCertificate
 from tests.extender.conftest import Known, Pki
 from tests.extender.worlds import gang, ledger, node
+from tests.webhook.test_quota_room import cpus
 from webhook.app import Webhook
 from webhook.hold_app import HoldWebhook
 from webhook.holding import NamespaceRead, Read, queues_of
@@ -115,7 +116,8 @@ async def webhook(directory: Path) -> AsyncIterator[Listening]:
     )
     known, served = _AllKnown(), _AllServed()
     application = Webhook(settings, known, known, metrics).application()
-    holder = HoldWebhook(settings, lambda: queues_of(()), _Owners(), metrics)
+    full = [cpus(used="8")]
+    holder = HoldWebhook(settings, lambda: queues_of(()), lambda _: full, _Owners(), metrics)
     wrapping = WrapWebhook(settings, served, served.is_allowed, metrics)
     application.router.add_post("/hold", holder.hold)
     application.router.add_post("/note-app-wrapper", wrapping.note)

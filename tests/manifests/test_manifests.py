@@ -11,7 +11,7 @@ import yaml
 from certs.__main__ import into_the_cluster
 from coordinator.gang.nominations import Guard
 from coordinator.settings import Settings as CoordinatorSettings
-from kube.codec.storage import WATCHES
+from kube.codec.volumes.storage import WATCHES
 from kube.objects import names
 from webhook.settings import Settings as WebhookSettings
 
@@ -278,8 +278,8 @@ USED: dict[str, Rights] = {
         ("", "namespaces"): {"get", "list", "watch"},
     },
     "coordinator": {
-        # coordinator/shell/pod_writes.py: get after a failed patch, patch to release and to fence,
-        # delete what was released and cannot start; coordinator/shell/app.py: list and watch
+        # coordinator/shell/writes/pod_writes.py: get after a failed patch, patch to release and to
+        # fence, delete what was released and cannot start; coordinator/shell/app.py: list and watch
         ("", "pods"): {"get", "list", "watch", "patch", "delete"},
         ("", "pods/eviction"): {"create"},
         ("", "pods/status"): {"patch"},
@@ -290,21 +290,22 @@ USED: dict[str, Rights] = {
         ("", "limitranges"): {"list", "watch"},
         ("", "resourcequotas"): {"list", "watch"},
         ("node.k8s.io", "runtimeclasses"): {"list", "watch"},
-        # coordinator/shell/ray_writes.py: suspended and resumed
+        # coordinator/shell/writes/ray_writes.py: suspended and resumed
         ("ray.io", "rayclusters"): {"list", "watch", "patch"},
         ("ray.io", "rayjobs"): {"list", "watch", "patch"},
         ("ray.io", "rayservices"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
         ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
         # coordinator/shell/app.py: where a profile has default constraints that refuse
-        # kube/codec/storage.py: what is watched for the sake of volumes
+        # kube/codec/volumes/storage.py: what is watched for the sake of volumes
         **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},
-        # coordinator/shell/gang_writes.py: create, patch of the spec, delete of another's, get
-        # after a failed write; the status has its own right
+        # coordinator/shell/writes/gang_writes.py: create, patch of the spec, delete of another's,
+        # get after a failed write; the status has its own right
         # The last is what the policies ask for: manifests/base/policies.yaml
         ("muster.dev", "gangs"): {"get", "list", "watch", "create", "patch", "delete", "release"},
         ("muster.dev", "gangs/status"): {"patch"},
-        # coordinator/shell/app.py: list and watch; coordinator/shell/queue_writes.py: finalizer
+        # coordinator/shell/app.py: list and watch
+        # coordinator/shell/writes/queue_writes.py: finalizer
         ("muster.dev", "gangqueues"): {"list", "watch", "patch"},
         ("muster.dev", "gangqueues/status"): {"patch"},
         # coordinator/shell/definitions.py, of its own kinds by name

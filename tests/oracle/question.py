@@ -10,7 +10,7 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import counts_others
 from coordinator.messages.events import Teller
 from kube.codec.observed_pod import ObservedPod, observe
-from kube.codec.storage import WATCHES
+from kube.codec.volumes.storage import WATCHES
 from kube.objects import core as core_objects
 from kube.objects.names import RAY_NODE_TYPE
 from scheduling.cycle import run_cycle

@@ -19,7 +19,7 @@ from kube.codec.pod_patches import (
     release_patch,
     unpinned_release_patch,
 )
-from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER
+from kube.codec.profiles.scheduler_profiles import DEFAULT_SCHEDULER
 from kube.objects.core import Pod
 from testbed.api import Session
 from testbed.cluster import Cluster

@@ -1,4 +1,4 @@
-"""Prints what each module does, and writes the table of packages into docs/architecture.md."""
+"""Prints what each module does, and writes the list of packages into docs/architecture.md."""
 
 import ast
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.packaging.tree import ROOT, files, programs
 
 PAGE = ROOT / "docs" / "architecture.md"
-BEGIN = "<!-- The table is written by `make map`. -->\n"
+BEGIN = "<!-- The list is written by `make map`. -->\n"
 DEEPEST = 3
 END = "<!-- Here ends what `make map` writes. -->"
 
@@ -25,21 +25,21 @@ def modules() -> Iterator[Path]:
     yield from sorted(path for path in found if path.suffix == ".py")
 
 
-def table() -> str:
-    """A row for each package, but for those inside packages of packages."""
+def listed() -> str:
+    """A line for each package, but for those inside packages of packages."""
     inits = (path.relative_to(ROOT) for path in modules() if path.name == "__init__.py")
     packages = [path for path in inits if len(path.parts) <= DEEPEST]
-    rows = [f"| `{each.parent.as_posix()}/` | {first_line(ROOT / each)} |" for each in packages]
-    return "\n".join(("| package | is |", "|---|---|", *rows)) + "\n"
+    lines = [f"- `{each.parent.as_posix()}/`: {first_line(ROOT / each)}" for each in packages]
+    return "\n".join(lines) + "\n"
 
 
 def written(page: str) -> str:
-    """The page with the present table between its marks."""
+    """The page with the present list between its marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"the page lacks {BEGIN!r} followed by {END!r}")
-    return f"{before}{BEGIN}{table()}{END}{after}"
+    return f"{before}{BEGIN}{listed()}{END}{after}"
 
 
 if __name__ == "__main__":

@@ -238,6 +238,6 @@ def test_the_site_has_a_part_for_each_reader() -> None:
     assert parts.keys() == {"For users", "For operators", "For integrators", "How it works"}
     assert set(parts["For users"]) >= {"first-gang.md", "labels.md", "troubleshooting.md", "cli.md"}
     assert set(parts["For operators"]) >= {
-        *("install.md", "sizing.md", "failures.md", "extender.md", "metrics.md"),
+        *("install.md", "failures.md", "extender.md", "metrics.md"),
     }
     assert set(parts["For integrators"]) >= {"coexistence.md", "comparison.md"}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cli.report.kubernetes import FILTER_GATES, READ, TESTED
+from cli.report.doctor.kubernetes import FILTER_GATES, READ, TESTED
 from testbed.recipes import DEFAULT_KUBERAY, DEFAULT_KUBERNETES, KUBERAY, KUBERNETES
 from tests.extender.test_recorded import VERSIONS as RECORDED
 from tests.kube.test_samples import VERSIONS as SAMPLED
@@ -23,8 +23,9 @@ def stated(heading: str) -> dict[str, str]:
     return dict(re.findall(r"^\| ([\d.]+) \| (run|recorded|read) \| \S", section, re.MULTILINE))
 
 
-def those(how: str, heading: str) -> set[str]:
-    return {version for version, said in stated(heading).items() if said == how}
+def those(how: str, heading: str) -> dict[str, None]:
+    """The versions that were tried so, in their order."""
+    return {version: None for version, said in stated(heading).items() if said == how}
 
 
 def minor(version: str) -> int:
@@ -32,19 +33,19 @@ def minor(version: str) -> int:
 
 
 def test_what_is_said_to_run_is_what_the_testbed_builds() -> None:
-    assert those("run", "Kubernetes") <= set(KUBERNETES)
-    assert those("run", "KubeRay") == set(KUBERAY)
+    assert those("run", "Kubernetes").keys() <= set(KUBERNETES)
+    assert those("run", "KubeRay").keys() == set(KUBERAY)
 
 
 def test_what_is_said_to_be_recorded_is_in_the_tests() -> None:
-    assert those("recorded", "Kubernetes") == set(RECORDED) - set(KUBERNETES)
+    assert those("recorded", "Kubernetes").keys() == set(RECORDED) - set(KUBERNETES)
     assert set(SAMPLED) == set(KUBERAY)
 
 
 def test_every_minor_version_is_stated() -> None:
     kubernetes = {minor(version) for version in stated("Kubernetes")}
     assert kubernetes >= {*range(OLDEST_STATED, max(kubernetes) + 1), minor(DEFAULT_KUBERNETES)}
-    assert next(iter(stated("KubeRay"))) == DEFAULT_KUBERAY
+    assert next(iter(those("run", "KubeRay"))) == DEFAULT_KUBERAY
 
 
 def test_each_version_that_can_be_built_is_named() -> None:
@@ -74,7 +75,7 @@ def test_the_chart_refuses_what_is_older_than_all_that_is_stated() -> None:
 
 def test_doctor_asks_for_the_oldest_kuberay_that_was_run() -> None:
     oldest = min(KUBERAY, key=minor)
-    told = (ROOT / "cli" / "report" / "doctor.py").read_text()
+    told = (ROOT / "cli" / "report" / "doctor" / "programs.py").read_text()
     assert f"install KubeRay 1.{minor(oldest)} or newer" in told
 
 

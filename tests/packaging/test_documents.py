@@ -115,16 +115,6 @@ def test_make_targets_exist(path: Path) -> None:
     assert set(in_words + in_blocks) <= set(phony)
 
 
-def test_every_reason_is_found_by_its_message() -> None:
-    """In a row with what the message says and what to do, or among those that say all is well."""
-    text = (ROOT / "docs/troubleshooting.md").read_text()
-    rows = re.findall(r"^\| .+ \| `(\w+)` \| .{20,} \|$", text, flags=re.MULTILINE)
-    well = re.search(r"^(.+) say that all is well", text, re.MULTILINE)
-    assert well is not None
-    named = [*rows, *re.findall(r"`(\w+)`", well[1])]
-    assert {*named} == {each.value for each in Reason}
-
-
 def test_every_reason_is_in_the_table_of_reasons() -> None:
     """With what it means and what to do; a row of a reason that is no more misleads."""
     text = (ROOT / "docs/reasons.md").read_text()

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.model.host_ports import offered
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import offered
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.examples import examples

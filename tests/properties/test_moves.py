@@ -13,11 +13,7 @@ import pytest
 
 from scheduling.filters.domain_counts import CountedDomains
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import (
-    AntiAffinity,
-    InternalConstraints,
-    RequiredAffinity,
-)
+from scheduling.filters.gang_affinity import AntiAffinity, InternalConstraints, RequiredAffinity
 from scheduling.filters.pod_topology_spread import SpreadRule
 from scheduling.model.constraints import PodTerm, Requirement, SpreadConstraint
 from scheduling.model.node import Node

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scheduling.cycle import run_cycle
 from scheduling.model.constraints import PodTerm
 from scheduling.model.gang import Member, PendingGang
-from scheduling.model.host_ports import HostPort, port_amounts
+from scheduling.model.shape.host_ports import HostPort, port_amounts
 from scheduling.model.verdict import Admitted
 from scheduling.placement.independent import count_fit
 from tests.builders import columns, gang, group, node, require, shape

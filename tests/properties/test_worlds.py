@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from kube.codec.storage import BIND_COMPLETED
+from kube.codec.volumes.storage import BIND_COMPLETED
 from scheduling.model.verdict import Reason, Refusal
 from tests.oracle.ingredients import INGREDIENTS
 from tests.oracle.judge import faults

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from coordinator.gang.foresight import foresee
+from coordinator.gang.held_start.foresight import foresee
 from coordinator.messages.actions import Action
 from coordinator.messages.events import Event
 from coordinator.replay.lines import start_line, step_line
@@ -32,16 +32,16 @@ class Tape:
     def __init__(self, replica: Replica) -> None:
         replica.restart()
         state = replica.state
-        state.foresee = foresee
+        state.known.foresee = foresee
         self.settings = StateSettings(
-            state.patience,
-            state.allowed,
-            state.cache.home,
-            state.waiting_limit.most,
-            state.profiles,
-            state.guard,
-            state.gpu_pools,
-            state.cache.node_requests.allowed,
+            state.known.patience,
+            state.known.allowed,
+            state.known.cache.home,
+            state.known.waiting_limit.most,
+            state.known.profiles,
+            state.known.guard,
+            state.known.gpu_pools,
+            state.known.cache.node_requests.allowed,
         )
         self.lines = [start_line(MUSTER, self.settings)]
         self._handle = state.handle

@@ -14,7 +14,7 @@ from tests.faults.calls import of_lease
 from tests.soak.deeds import Hands
 from tests.soak.fair_clock import FairClock
 from tests.soak.judge import Judge, Violation
-from tests.soak.plan import TEAMS, draw
+from tests.soak.plan import EVERYTHING, TEAMS, Mix, draw
 from tests.soak.record import Record
 from tests.soak.stage import Stage, staged
 from tests.soak.usage import Usage, cpu_seconds
@@ -51,6 +51,7 @@ class Soak:
     directory: Path
     say: Say
     quiet: float = 60.0
+    mix: Mix = EVERYTHING
     usage: Usage = field(default_factory=Usage)
     revived: list[str] = field(default_factory=list)
     _quiet: dict[str, float] = field(default_factory=dict)
@@ -76,7 +77,7 @@ class Soak:
         shutil.rmtree(self.directory)
 
     def _play(self) -> None:
-        plan = draw(self.seed, self.minutes, self.nodes)
+        plan = draw(self.seed, self.minutes, self.nodes, self.mix)
         with Hands(self._stage, self._record, plan) as hands:
             self._hands = hands
             self._while(lambda: hands.busy, float("inf"))
@@ -202,8 +203,8 @@ class Soak:
         api = self._stage.cluster.api
         with api.session() as session:
             for team in TEAMS:
-                for kind in ("rayservices", "rayjobs", "rayclusters"):
-                    session.call("DELETE", f"/apis/ray.io/v1/namespaces/{team}/{kind}")
+                for path in _DELETED:
+                    session.call("DELETE", path.format(team))
 
         def left() -> bool:
             with self._record.lock:
@@ -238,6 +239,15 @@ class Soak:
         self.say(f"seed {self.seed}: every invariant held, slowness {self._clock.worst:.1f}")
 
 
+_DELETED = (
+    "/apis/ray.io/v1/namespaces/{}/rayservices",
+    "/apis/ray.io/v1/namespaces/{}/rayjobs",
+    "/apis/ray.io/v1/namespaces/{}/rayclusters",
+    "/apis/workload.codeflare.dev/v1beta2/namespaces/{}/appwrappers",
+    "/api/v1/namespaces/{}/pods?gracePeriodSeconds=0",
+)
+"""All that is created, and the pods that were left behind."""
+
 _MOST_WRITES = 3
 _MOST_OF_ONE = 6
 """Writes for each gang that waits: its numbers are renewed, in its status and in three Events."""
@@ -251,9 +261,17 @@ def _in_use(status: dict[str, object]) -> bool:
     return bool(status.get("admitted") or status.get("pending"))
 
 
-def soak(seed: int, minutes: float, nodes: int, directory: Path, say: Say, quiet: float) -> None:
+def soak(
+    seed: int,
+    minutes: float,
+    nodes: int,
+    directory: Path,
+    say: Say,
+    quiet: float,
+    mix: Mix = EVERYTHING,
+) -> None:
     """Run one soak."""
     try:
-        Soak(seed, minutes, nodes, directory, say, quiet).run()
+        Soak(seed, minutes, nodes, directory, say, quiet, mix).run()
     except TestbedError as error:
         raise SoakError(f"seed {seed}: {error}; the files are in {directory}") from error

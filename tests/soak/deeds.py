@@ -11,28 +11,27 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from kube.objects import names
 from testbed.api import Json
 from testbed.closing import Closing
 from testbed.components import API_SERVER, ETCD
 from testbed.errors import TestbedError
 from testbed.nodes import node_object
-from tests.controlplane.rayclusters import (
-    cluster_spec,
-    group,
-    head,
-    pod,
-    ray_cluster,
-    ray_job,
-    ray_service,
-    requests,
-)
+from tests.controlplane.rayclusters import pod, requests
 from tests.faults.crew import Member
 from tests.faults.proxy import Fault
 from tests.soak import plan as p
+from tests.soak.manifests import manifest
 from tests.soak.plan import Deed, Order, Plan
 from tests.soak.record import GPU, Record
-from tests.soak.stage import GPUS, NOT_READY, PRIORITY, Stage, node_specs
+from tests.soak.stage import (
+    GPUS,
+    NOT_READY,
+    QUEUES,
+    QUOTED,
+    Stage,
+    node_specs,
+    quota_of,
+)
 
 _MERGE = "application/merge-patch+json"
 _RETRY_SECONDS = 0.25
@@ -41,18 +40,14 @@ _PATHS = {
     p.RAY_CLUSTER: "/apis/ray.io/v1/namespaces/{}/rayclusters",
     p.RAY_JOB: "/apis/ray.io/v1/namespaces/{}/rayjobs",
     p.RAY_SERVICE: "/apis/ray.io/v1/namespaces/{}/rayservices",
+    p.APP_WRAPPER: "/apis/workload.codeflare.dev/v1beta2/namespaces/{}/appwrappers",
 }
-_EVICTED_SOON = [
-    {
-        "key": f"node.kubernetes.io/{what}",
-        "operator": "Exists",
-        "effect": "NoExecute",
-        "tolerationSeconds": 8,
-    }
-    for what in ("not-ready", "unreachable")
-]
+_PROPAGATIONS = ("Background", "Foreground", "Orphan")
+_QUOTAS = "/api/v1/namespaces/{}/resourcequotas"
 _FORGOTTEN = 30.0
 """Fair seconds that a pod may be leaving; its kubelet would be done in a second."""
+_LEFT_BEHIND = 8
+"""Which way to delete a RayCluster takes it alone."""
 _GONE, _THERE = http.client.NOT_FOUND, http.client.CONFLICT
 
 
@@ -166,8 +161,8 @@ class Hands(Closing):
         return True
 
     def delete(self, deed: Deed) -> bool:
-        """In the background, or in the foreground: after its pods."""
-        how = ("Background", "Foreground")[deed.number]
+        """In the background, in the foreground (after its pods), or without its pods."""
+        how = _PROPAGATIONS[2 if deed.number == _LEFT_BEHIND else deed.number % 2]
         return self._call("DELETE", f"{self._path(_ordered(deed))}?propagationPolicy={how}")
 
     def resize(self, deed: Deed) -> bool:
@@ -311,6 +306,25 @@ class Hands(Closing):
     def _node(self, deed: Deed) -> str:
         return f"/api/v1/nodes/{self._specs[deed.number].name}"
 
+    # --- quotas
+
+    def queue_quota(self, deed: Deed) -> bool:
+        """A queue has less for a while than its gangs may hold."""
+        path = f"{QUEUES}/{QUOTED[deed.number % len(QUOTED)]}"
+        most = quota_of(self._plan.nodes)
+        for gpus in (most // (2 + deed.number % 3), most):
+            self._call("PATCH", path, {"spec": {"quota": {GPU: gpus}}}, _MERGE)
+            self._hold(deed)
+        return True
+
+    def space_quota(self, deed: Deed) -> bool:
+        """A namespace has a ResourceQuota for a while that fewer pods are within than wait."""
+        path = _QUOTAS.format(p.TEAMS[deed.number % len(p.TEAMS)])
+        hard = {"pods": str(3 + deed.number % 20)}
+        self._call("POST", path, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
+        self._hold(deed)
+        return self._call("DELETE", f"{path}/few")
+
     # --- programs
 
     def kill_leader(self, deed: Deed) -> bool:
@@ -349,6 +363,9 @@ class Hands(Closing):
 
     def kill_extender(self, deed: Deed) -> bool:
         return self._away(deed, "extender")
+
+    def kill_wrapper(self, deed: Deed) -> bool:
+        return self._away(deed, "wrapper")
 
     def hang_leader(self, deed: Deed) -> bool:
         """Long enough that another one takes over, or not."""
@@ -441,27 +458,6 @@ def _name(deed: Deed) -> str:
     return f"{deed.kind} {deed.order.kind}" if deed.order and deed.kind == p.CREATE else deed.kind
 
 
-def manifest(order: Order) -> Json:
-    """The Ray object of an order."""
-    asked = requests(cpu="4", memory="8Gi", **{GPU: str(order.gpus)})
-    more: Json = {"tolerations": _EVICTED_SOON}
-    if order.priority:
-        more["priorityClassName"] = PRIORITY
-    workers = group(replicas=order.workers, most=order.workers + 10, resources=asked, **more)
-    if order.kind == p.RAY_CLUSTER:
-        marks = {names.MIN_REPLICAS: f"workers={order.least}"}
-        made = ray_cluster(order.name, workers, annotations=marks, head_group=head(**more))
-    elif order.kind == p.RAY_JOB:
-        made = ray_job(order.name, workers, submissionMode="HTTPMode", backoffLimit=1)
-        made["spec"]["rayClusterSpec"] = cluster_spec(workers, head_group=head(**more))
-        made["spec"].pop("submitterPodTemplate")
-        made["spec"]["shutdownAfterJobFinishes"] = True
-    else:
-        made = ray_service(order.name, workers)
-        made["spec"]["rayClusterConfig"] = cluster_spec(workers, head_group=head(**more))
-    return made
-
-
 _HANDLERS: dict[str, Callable[[Hands, Deed], bool]] = {
     p.CREATE: Hands.create,
     p.DELETE: Hands.delete,
@@ -489,6 +485,9 @@ _HANDLERS: dict[str, Callable[[Hands, Deed], bool]] = {
     p.RESTART_SERVER: Hands.restart_server,
     p.HANG_ETCD: Hands.hang_etcd,
     p.RESTART_ETCD: Hands.restart_etcd,
+    p.KILL_WRAPPER: Hands.kill_wrapper,
+    p.QUEUE_QUOTA: Hands.queue_quota,
+    p.SPACE_QUOTA: Hands.space_quota,
     p.RESET: Hands.reset,
     **dict.fromkeys((p.DELAY, p.CUT, p.SILENCE, p.REFUSE, p.LOSE_ANSWERS, p.FREEZE), Hands.way),
 }

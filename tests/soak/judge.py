@@ -9,9 +9,18 @@ from dataclasses import dataclass, field
 from testbed.api import Json
 from tests.soak.fair_clock import FairClock
 from tests.soak.fit import fits, free_room
-from tests.soak.plan import TEAMS
-from tests.soak.record import GPU, RESOURCES, Amounts, Pod, Record, Release, promises
-from tests.soak.stage import BIND_PATIENCE, SLOT_PATIENCE, TORN_PATIENCE, quota_of
+from tests.soak.record import (
+    GPU,
+    RESOURCES,
+    Amounts,
+    Pod,
+    Record,
+    Release,
+    amount,
+    pod_amounts,
+    promises,
+)
+from tests.soak.stage import BIND_PATIENCE, QUOTED, SLOT_PATIENCE, TORN_PATIENCE, quota_of
 
 SLACK = 90.0
 """Fair seconds for what has no deadline of its own: watches that are opened again, a new term."""
@@ -58,6 +67,7 @@ class Judge:
                 *self._leaked(),
                 *self._kept(),
                 *self._gated(),
+                *self._uncounted(),
             )
             for key, limit, violation in lasting:
                 standing[key] = violation
@@ -145,7 +155,7 @@ class Judge:
     def _leaked(self) -> Iterator[tuple[tuple[str, str], float, Violation]]:
         for uid, gang in self.record.gangs.items():
             if self._owner(gang) not in self.record.owners:
-                text = "the Gang is there, and its RayCluster is not"
+                text = "the Gang is there, and what it is of is not"
                 yield ("leaked", uid), SLACK, Violation("leaked gang", _place(gang), text)
 
     def _kept(self) -> Iterator[tuple[tuple[str, str], float, Violation]]:
@@ -163,11 +173,27 @@ class Judge:
         for uid, pod in self.record.pods.items():
             if not pod.gated or pod.at.deleting or pod.ended or not pod.at.cluster:
                 continue
+            if pod.at.owner not in self.record.owners:
+                continue  # it was left behind, and an Event on it says so
             self.checks["gated pods"] += 1
             why = _explained(reasons.get(pod.at.owner), pod)
             if why:
                 text = f"{pod.at.name} is gated, and {why}"
                 yield ("gated", uid), SLACK, Violation("gated without a reason", pod.at.gang, text)
+
+    def _uncounted(self) -> Iterator[tuple[tuple[str, str], float, Violation]]:
+        """Queues that hold less than is on nodes, what was left behind included."""
+        for queue in self.record.queues.keys() & set(QUOTED):
+            self.checks["queues"] += 1
+            status = self.record.queues[queue].get("status", {})
+            counted = amount((status.get("usage") or {}).get(GPU, 0))
+            there = sum(pod.takes.get(GPU, 0) for pod in self._pods_of(queue) if pod.whole)
+            if counted < there:
+                text = f"{there} GPUs of it are on nodes, {counted} are counted"
+                yield ("counted", queue), SLACK, Violation("not counted", ("", queue), text)
+
+    def _pods_of(self, team: str) -> Iterator[Pod]:
+        return (p for p in self.record.pods.values() if p.at.cluster and p.at.namespace == team)
 
     # --- the end
 
@@ -185,6 +211,10 @@ class Judge:
         self, gang: Json, pods: list[Pod], free: dict[str, Counter[str]]
     ) -> Violation | None:
         place = _place(gang)
+        if _phase(gang) == "Finished":
+            return None
+        if _held(gang) == "Waiting":
+            return self._misses_held(gang, pods, free)
         gated = [pod for pod in pods if pod.gated and not pod.at.deleting]
         waits = [pod for pod in pods if not pod.gated and not pod.at.node and not pod.ended]
         leaving = [pod for pod in pods if pod.at.deleting]
@@ -207,27 +237,35 @@ class Judge:
             return Violation("fits and does not run", place, text)
         return None
 
+    def _misses_held(
+        self, gang: Json, pods: list[Pod], free: dict[str, Counter[str]]
+    ) -> Violation | None:
+        """One without pods waits for room, or for the end of a pause after starts in vain."""
+        if pods:
+            return Violation("does not run", _place(gang), f"{len(pods)} pods are there still")
+        wanted = pods_to_come(self.record.owners[self._owner(gang)])[: minimum_of(gang)]
+        if _reason(gang) == "Held" or not fits(wanted, free):
+            return None
+        if not self._quota_allows(gang, wanted):
+            return None
+        text = f"{len(wanted)} pods to come fit by first fit, and the Gang says {_said(gang)}"
+        return Violation("fits and does not run", _place(gang), text)
+
     def _asks_for_none(self, gang: Json) -> bool:
         return bool(self.record.owners[self._owner(gang)]["spec"].get("suspend"))
 
     def _quota_allows(self, gang: Json, wanted: list[Amounts]) -> bool:
         """Whether both queues together have so many GPUs left."""
-        queue = gang["spec"].get("queue")
-        if queue not in TEAMS[:2]:
+        if gang["spec"].get("queue") not in QUOTED:
             return True
-        used = sum(
-            pod.takes.get(GPU, 0)
-            for each, _, pods in self._gangs()
-            if each["spec"].get("queue") in TEAMS[:2]
-            for pod in pods
-            if pod.target
-        )
+        every = (pod for team in QUOTED for pod in self._pods_of(team))
+        used = sum(pod.takes.get(GPU, 0) for pod in every if pod.target)
         return used + sum(each[GPU] for each in wanted) <= 2 * quota_of(self.nodes)
 
     # --- common
 
     def _gangs(self) -> Iterator[tuple[Json, str, list[Pod]]]:
-        """Each Gang whose RayCluster is there, with its owner and pods."""
+        """Each Gang that has its owner still, with that and its pods."""
         pods: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in self.record.pods.values():
             pods[pod.at.owner].append(pod)
@@ -240,6 +278,28 @@ class Judge:
     def _owner(self, gang: Json) -> str:
         owners = gang["metadata"].get("ownerReferences") or [{"uid": ""}]
         return str(owners[0]["uid"])
+
+
+def pods_to_come(owner: Json) -> list[Amounts]:
+    """What the pods take that a RayCluster or AppWrapper has once it is started, heads first."""
+    spec = owner["spec"]
+    found = [pods_to_come(each["template"]) for each in spec.get("components") or ()]
+    if "headGroupSpec" in spec:
+        found.append([pod_amounts(spec["headGroupSpec"]["template"])])
+    workers = spec.get("workerGroupSpecs") or ()
+    found += [[pod_amounts(each["template"])] * each.get("replicas", 0) for each in workers]
+    if "template" in spec:
+        count = spec["parallelism"] if "parallelism" in spec else spec["replicas"]
+        found.append([pod_amounts(spec["template"])] * count)
+    return [each for some in found for each in some]
+
+
+def _phase(gang: Json) -> str:
+    return str(gang.get("status", {}).get("phase"))
+
+
+def _held(gang: Json) -> str:
+    return str((gang.get("status", {}).get("held") or {}).get("phase"))
 
 
 def minimum_of(gang: Json) -> int:

@@ -1,4 +1,4 @@
-"""What an independent watch of the API server has seen: pods, nodes, Gangs and Ray clusters.
+"""What an independent watch of the API server has seen: pods, nodes, Gangs, and what they are of.
 
 It shares no code with the cache of the coordinator: the testbed's followers, and its own reading of
 amounts. What a follower finds by a list, because the API server was restarted, is marked: nothing
@@ -18,7 +18,7 @@ from testbed.api import Json
 from testbed.closing import Closing
 from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
-from testbed.history import PodEvent, pod_event
+from testbed.history import PodEvent, gang_pod_event
 from tests.soak.fair_clock import FairClock
 
 GPU = "nvidia.com/gpu"
@@ -153,9 +153,7 @@ class Record(Closing):
         self.gangs: dict[str, Json] = {}
         self.queues: dict[str, Json] = {}
         self.owners: dict[str, Json] = {}
-        """RayClusters by uid."""
-        self.ends: dict[str, tuple[float, int]] = {}
-        """When RayClusters went, by uid, in fair seconds, and the version."""
+        """RayClusters and AppWrappers by uid."""
         self.written: dict[str, list[Written]] = defaultdict(list)
         self.services: dict[tuple[str, str], Json] = {}
         self.heads: dict[str, Json] = {}
@@ -174,6 +172,7 @@ class Record(Closing):
         self._followers: list[Follower] = []
         for path, observe in (
             ("/apis/ray.io/v1/rayclusters", self._owner),
+            ("/apis/workload.codeflare.dev/v1beta2/appwrappers", self._owner),
             ("/apis/muster.dev/v1alpha1/gangs", self._gang),
             ("/apis/muster.dev/v1alpha1/gangqueues", self._queue),
             ("/api/v1/nodes", self._node),
@@ -222,21 +221,22 @@ class Record(Closing):
     # --- what comes in
 
     def _owner(self, kind: str, item: Json, _: bool) -> None:
-        uid = item["metadata"]["uid"]
-        place = item["metadata"]["namespace"], item["metadata"]["name"]
+        uid, what, place = item["metadata"]["uid"], _kind_of(item), _gang_of(item)
         if kind == DELETED:
             self.owners.pop(uid, None)
-            self.ends[uid] = self._clock.seconds, int(item["metadata"]["resourceVersion"])
-            self.note(place, "RayCluster is gone")
+            self.note(place, f"{what} is gone")
             return
         if uid not in self.owners:
-            self.note(place, f"RayCluster {uid[:8]} is created")
-            self.seen["RayClusters"] += 1
+            self.note(place, f"{what} {uid[:8]} is created")
+            self.seen[f"{what}s"] += 1
         if (
             "deletionTimestamp" in item["metadata"]
             and "deletionTimestamp" not in (self.owners.get(uid, item)["metadata"])
         ):
-            self.note(place, "RayCluster is being deleted")
+            self.note(place, f"{what} is being deleted")
+        if is_wrapper(item) and item.get("status") != self.owners.get(uid, {}).get("status"):
+            status = item.get("status", {})
+            self.note(place, f"{what} is {status.get('phase')}: {status.get('message')}")
         self.owners[uid] = item
 
     def _gang(self, kind: str, item: Json, unseen: bool) -> None:
@@ -284,7 +284,7 @@ class Record(Closing):
             self.note(("", name), f"offers {offer[GPU]} GPUs")
 
     def _pod(self, kind: str, item: Json, unseen: bool) -> None:
-        event = pod_event(time.monotonic(), kind, item)
+        event = gang_pod_event(time.monotonic(), kind, item)
         version = int(item["metadata"]["resourceVersion"])
         pod = self.pods.get(event.uid)
         if pod is None:
@@ -307,7 +307,7 @@ class Record(Closing):
         if event.cluster:
             how = "gated" if gated else "without our gate"
             self.note(event.gang, f"pod {event.name} is created {how}")
-        if event.cluster and not gated and not pod.unseen and event.owner in self.owners:
+        if event.cluster and not gated and not pod.unseen:
             self.wrong.append(("gated", event.gang, f"{event.name} came without our gate"))
 
     def _moved(self, pod: Pod, before: PodEvent, event: PodEvent, version: int) -> None:
@@ -370,6 +370,20 @@ class Record(Closing):
         ours = bool(pod.at.cluster) and pod.was_gated
         heard = pod.bound_since is not None and self._clock.seconds - pod.bound_since > _GRACE
         return ours or heard
+
+
+def is_wrapper(owner: Json) -> bool:
+    """Whether it is an AppWrapper; items of a list have no kind of their own."""
+    return "components" in owner["spec"]
+
+
+def _kind_of(owner: Json) -> str:
+    return "AppWrapper" if is_wrapper(owner) else "RayCluster"
+
+
+def _gang_of(owner: Json) -> tuple[str, str]:
+    begin = names.APP_WRAPPER_GANG if is_wrapper(owner) else ""
+    return owner["metadata"]["namespace"], f"{begin}{owner['metadata']['name']}"
 
 
 def promises(gang: Json) -> dict[Slot, int]:

@@ -14,7 +14,7 @@ from kube.objects import names
 from testbed.api import Json
 from testbed.cluster import Cluster, prepare
 from testbed.components import SCHEDULER
-from testbed.muster import Extender, Muster, start_extender, start_muster, with_muster
+from testbed.muster import Extender, Muster, start_extender, start_muster, with_app_wrappers
 from testbed.nodes import NodeSpec, copies
 from testbed.options import FAST_STAGES, Options
 from testbed.processes import Process
@@ -30,8 +30,8 @@ GPUS = 8
 NOT_READY = "soak.muster.dev/not-ready"
 """The annotation of nodes that kwok is not to make ready again."""
 PRIORITY = "soak-high"
-_QUEUES = "/apis/muster.dev/v1alpha1/gangqueues"
-_QUOTED = TEAMS[:2]
+QUEUES = "/apis/muster.dev/v1alpha1/gangqueues"
+QUOTED = TEAMS[:2]
 _ORG = "org"
 
 
@@ -57,6 +57,7 @@ class Stage:
         return {
             **coordinators,
             "webhook": self.muster.webhook,
+            "wrapper": self.muster.wrappers[0],
             "extender": self.extender.process,
         }
 
@@ -97,17 +98,18 @@ def staged(directory: Path, nodes: int, seed: int) -> Iterator[Stage]:
     """Start everything, and end it."""
     with contextlib.ExitStack() as stack:
         dashboards = stack.enter_context(Dashboards())
-        options = with_muster(_options(dashboards, directory))
+        options = with_app_wrappers(_options(dashboards, directory))
         cluster = stack.enter_context(Cluster.start(directory / "root", options))
         for team in TEAMS:
             cluster.create_namespace(team, {names.OPT_IN: "true"})
-        muster = start_muster(cluster, coordinators=0)
+        muster = start_muster(cluster, coordinators=0, app_wrappers="All")
         cluster.create_priority_class({"name": PRIORITY}, 10)
         _add_queues(cluster, nodes)
         _add_nodes(cluster, nodes)
         extender = start_extender(cluster)
         cluster.start_scheduler(extender.scheduler_config())
         cluster.wait_healthy(SCHEDULER)
+        muster.start_wrapper()
         crew = stack.enter_context(Crew(muster, account_of(muster)))
         for number in range(2):
             recording = str(directory / f"coordinator-{number}.jsonl")
@@ -124,6 +126,7 @@ def _settings(seed: int) -> dict[str, str]:
         "TORN_PATIENCE": str(TORN_PATIENCE),
         "SLOT_PATIENCE": str(SLOT_PATIENCE),
         "REFUSAL_MEMORY": "20",
+        "APP_WRAPPERS": "true",
         "GUARD": ("Extender", "Nomination")[seed % 2],
     }
 
@@ -164,7 +167,7 @@ def _add_nodes(cluster: Cluster, count: int) -> None:
 def _add_queues(cluster: Cluster, nodes: int) -> None:
     """Two queues that lend to each other a quarter of the GPUs each; the third team has none."""
     _queue(cluster, _ORG, {})
-    for team in _QUOTED:
+    for team in QUOTED:
         selector = {"matchLabels": {"kubernetes.io/metadata.name": team}}
         quota = {"nvidia.com/gpu": quota_of(nodes)}
         preemption = {"withinQueue": "LowerPriority", "reclaim": "Any"}
@@ -179,4 +182,4 @@ def quota_of(nodes: int) -> int:
 
 def _queue(cluster: Cluster, name: str, spec: Json) -> None:
     body = {"apiVersion": names.API_VERSION, "kind": "GangQueue"}
-    cluster.api.create(_QUEUES, {**body, "metadata": {"name": name}, "spec": spec})
+    cluster.api.create(QUEUES, {**body, "metadata": {"name": name}, "spec": spec})

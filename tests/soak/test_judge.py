@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kube.objects import names
@@ -12,6 +14,7 @@ from tests.soak import record as recording
 from tests.soak.fair_clock import FairClock
 from tests.soak.judge import Judge
 from tests.soak.record import GPU, Record, amount
+from tests.soak.stage import QUOTED
 
 OWNER = "uid-of-the-cluster"
 LONG = 1000.0
@@ -59,6 +62,20 @@ class World:
         """The RayCluster of the gang."""
         self.record._owner(kind, {"metadata": self._stamped("g", uid=OWNER), "spec": {}}, False)
 
+    def app_wrapper(self, pods: int, gpus: int = 8) -> None:
+        """The AppWrapper of the gang: a Job of so many pods."""
+        asked = {"requests": {"cpu": "4", "memory": "8Gi", GPU: str(gpus)}}
+        pod = {"spec": {"containers": [{"resources": asked}]}}
+        job = {"kind": "Job", "spec": {"parallelism": pods, "template": pod}}
+        meta = self._stamped("g", uid=OWNER)
+        spec = {"components": [{"template": job}]}
+        self.record._owner("MODIFIED", {"metadata": meta, "spec": spec}, False)
+
+    def queue(self, name: str, gpus: int) -> None:
+        """A queue that says how many GPUs are used in it."""
+        queue = {"metadata": {"name": name}, "status": {"usage": {GPU: str(gpus)}}}
+        self.record._queue("MODIFIED", queue, False)
+
     def gang(self, minimum: int, kind: str = "MODIFIED", **status: object) -> None:
         """The Gang of the RayCluster, with a status."""
         meta = self._stamped("g", uid="gang", ownerReferences=_OWNERS)
@@ -68,7 +85,12 @@ class World:
     def pod(self, name: str, kind: str = "MODIFIED", *, gpus: int = 8, **how: str) -> None:
         """A pod of the gang: `gated`, `pinned` to a node, `bound` to one, `leaving`."""
         labels = {names.RAY_CLUSTER: "g", names.RAY_GROUP: "workers"}
-        meta = self._stamped(name, uid=name, labels=labels, ownerReferences=_OWNERS)
+        owners = _OWNERS
+        if "wrapped" in how:
+            owners = [{"uid": "uid-of-a-job", "controller": True}]
+            labels = {names.APP_WRAPPER: "g", names.APP_WRAPPER_UID: OWNER}
+            labels[names.POD_SET] = "workers"
+        meta = self._stamped(name, uid=name, labels=labels, ownerReferences=owners)
         if "leaving" in how:
             meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         container = {"resources": {"requests": {"cpu": "4", "memory": "8Gi", GPU: str(gpus)}}}
@@ -81,11 +103,11 @@ class World:
             spec["nodeName"] = how["bound"]
         self.record._pod(kind, {"metadata": meta, "spec": spec, "status": {}}, False)
 
-    def release(self, name: str, node: str) -> None:
+    def release(self, name: str, node: str, **how: Any) -> None:
         """A pod comes gated, is released to a node and bound there."""
-        self.pod(name, gated="yes")
-        self.pod(name, pinned=node)
-        self.pod(name, pinned=node, bound=node)
+        self.pod(name, gated="yes", **how)
+        self.pod(name, pinned=node, **how)
+        self.pod(name, pinned=node, bound=node, **how)
 
     def found(self, later: float = 10.0) -> str:
         """What the judge finds now and after some fair seconds."""
@@ -113,6 +135,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(type("Nothing", (), {"api": None})())
     made.node("n-0", 8)
     made.node("n-1", 8)
+    for queue in QUOTED:
+        made.queue(queue, 100)
     made.ray_cluster()
     return made
 
@@ -230,11 +254,78 @@ def test_a_pod_without_the_gate_is_found(world: World) -> None:
     assert "a came without our gate" in world.found()
 
 
-def test_a_pod_of_a_cluster_that_is_gone_needs_no_gate(world: World) -> None:
-    """KubeRay made it too late, and the garbage collector takes it."""
+def test_a_pod_of_a_cluster_that_is_gone_needs_the_gate_too(world: World) -> None:
+    """KubeRay made it too late: the webhook gates or refuses it."""
     world.ray_cluster(DELETED)
-    world.pod("a")
+    world.pod("a", gated="yes")
     assert world.found(0) == ""
+    world.pod("b")
+    assert "b came without our gate" in world.found(0)
+
+
+def test_pods_that_were_left_behind_count_until_they_end(world: World) -> None:
+    """`--cascade=orphan` took their RayCluster; one of them is gated still."""
+    world.gang(1, phase="Running", placement=_placed(n_0=1))
+    world.release("a", "n-0")
+    world.ray_cluster(DELETED)
+    world.gang(1, DELETED)
+    world.pod("b", gated="yes")
+    assert world.found(LONG) == ""
+    world.queue("beta", 7)
+    assert "8 GPUs of it are on nodes, 7 are counted" in world.found(LONG)
+    world.pod("a", DELETED, pinned="n-0", bound="n-0")
+    assert world.found(LONG) == ""
+
+
+# --- AppWrappers: all of the above is by the gang, so one of each is enough -----------------------
+
+
+def test_an_app_wrapper_that_starts_whole_is_fine(world: World) -> None:
+    world.app_wrapper(2)
+    world.gang(2, phase="Admitted", placement=_placed(n_0=1, n_1=1))
+    world.release("a", "n-0", wrapped="yes")
+    world.release("b", "n-1", wrapped="yes")
+    assert world.found(LONG) == ""
+
+
+def test_a_part_of_an_app_wrapper_must_not_stay_alone(world: World) -> None:
+    world.app_wrapper(2)
+    world.gang(2, phase="Admitted", placement=_placed(n_0=1))
+    world.release("a", "n-0", wrapped="yes")
+    assert "partial gang: beta/g: 1 of 2" in world.found(LONG)
+
+
+def test_a_pod_of_an_app_wrapper_is_gated_pinned_once_and_where_it_is_promised(
+    world: World,
+) -> None:
+    world.app_wrapper(1)
+    world.gang(1, phase="Admitted", placement=_placed(n_1=1))
+    world.pod("a", wrapped="yes")
+    world.pod("b", wrapped="yes", gated="yes")
+    world.pod("b", wrapped="yes", pinned="n-0")
+    world.pod("b", wrapped="yes", pinned="n-1", bound="n-0")
+    found = world.found()
+    assert "gated: beta/appwrapper.g: a came without our gate" in found
+    assert "b was released to n-0; the placement was" in found
+    assert "b was released, pinned to ['n-0', 'n-1']" in found
+    assert "b is on n-0, pinned to n-1" in found
+
+
+def test_an_app_wrapper_without_pods_must_run_in_the_end_where_they_would_fit(
+    world: World,
+) -> None:
+    world.app_wrapper(2)
+    waits: dict[str, Any] = {"phase": "Queued", "held": {"phase": "Waiting"}}
+    world.gang(2, **waits, reason="InsufficientResources", message="no room")
+    (found,) = world.judge.unsettled()
+    assert "2 pods to come fit by first fit" in str(found)
+    world.app_wrapper(3)
+    world.gang(3, **waits, reason="InsufficientResources", message="no room")
+    assert world.judge.unsettled() == []
+    world.gang(2, **waits, reason="Held", message="it was stopped")
+    assert world.judge.unsettled() == []
+    world.gang(2, phase="Finished")
+    assert world.judge.unsettled() == []
 
 
 def test_a_gang_goes_with_its_cluster(world: World) -> None:

@@ -28,7 +28,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__)
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=", ".join(KUBERNETES))
     parser.add_argument("--pytest", default="", help="more arguments for pytest, in one word")
-    parser.add_argument("--step", action="append", help="only this one: demo, oracle or tests")
+    parser.add_argument(
+        "--step", action="append", help="only this one: demo, oracle, tests or upgrade"
+    )
     options = parser.parse_args(argv)
     versions = options.versions or list(KUBERNETES)
     unknown = sorted({*versions} - {*KUBERNETES})

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 WHOLE = ("1.37.2", "1.36.3")
 """The versions that all tests on a control plane run on."""
 
+UPGRADE = "tests/versions/test_upgrade.py"
+"""Goes to the first of `WHOLE` from the second."""
+
 ORACLE_CASES = 200
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _SKIPPED = re.compile(r"^SKIPPED \[\d+\] (.+)$", re.MULTILINE)
@@ -33,12 +36,17 @@ def steps(version: str, pytest_args: Sequence[str]) -> tuple[Step, ...]:
     python = sys.executable
     oracle = ("-m", "tests.oracle", "--cases", str(ORACLE_CASES), "--seed", "31")
     marked = "controlplane" if version in WHOLE else "versions"
-    tests = ("-m", "pytest", "-q", "-rfEs", "-m", f"{marked} and not long", *pytest_args)
-    return (
+    pytest = ("-m", "pytest", "-q", "-rfEs")
+    tests = (*pytest, "-m", f"{marked} and not long", *pytest_args)
+    counted = r"^(\d+ (?:passed|failed|error).*) in [\d.]+s"
+    found = (
         Step("demo", (python, "-m", "demo", "--plain"), r"^.*?(\d+ of \d+ claims hold)$"),
         Step("oracle", (python, *oracle), r"^(\d+ cases|\d+ unsound|\d+ admitted of \d+)"),
-        Step("tests", (python, *tests), r"^(\d+ (?:passed|failed|error).*) in [\d.]+s"),
+        Step("tests", (python, *tests), counted),
     )
+    if version != WHOLE[0]:
+        return found
+    return (*found, Step("upgrade", (python, *pytest, UPGRADE), counted))
 
 
 def failed(output: str) -> list[str]:

@@ -42,6 +42,7 @@ FAILED tests/a.py::test_b - AssertionError: it is 3 of 4 in 5s
         "oracle": "200 cases, 1 unsound, 80 admitted of 84",
         "tests": "2 failed, 7 passed, 1 skipped, 9 deselected",
     }
+    assert [step.name for step in steps("1.37.2", ())][-1] == "upgrade"
     assert failed(said) == ["tests/a.py::test_b"]
     assert skipped(said) == ["tests/c.py:3: why"]
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+import msgspec
 import orjson
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
 from kube.api.errors import Unreachable
+from kube.objects.admission import ResourceQuota
 from kube.objects.base import ObjectMeta
 from kube.objects.core import Namespace
 from kube.objects.ray import RayJob
@@ -46,9 +48,18 @@ def only_the_namespace(wanted: Read) -> Namespace | None:
     return Namespace(ObjectMeta()) if isinstance(wanted, NamespaceRead) else None
 
 
-async def ask(say: Answer | None, review: Json | bytes, metrics: Metrics) -> tuple[int, Json]:
+def no_quotas(_: str) -> Collection[ResourceQuota]:
+    return ()
+
+
+async def ask(
+    say: Answer | None,
+    review: Json | bytes,
+    metrics: Metrics,
+    quotas: Callable[[str], Collection[ResourceQuota]] = no_quotas,
+) -> tuple[int, Json]:
     settings = Settings(lookup_deadline_seconds=0.2)
-    holder = HoldWebhook(settings, lambda: NO_QUEUES, Reads(say), metrics)
+    holder = HoldWebhook(settings, lambda: NO_QUEUES, quotas, Reads(say), metrics)
     application = Application()
     application.router.add_post("/hold", holder.hold)
     client: TestClient[Request, Application]
@@ -56,6 +67,13 @@ async def ask(say: Answer | None, review: Json | bytes, metrics: Metrics) -> tup
         body = review if isinstance(review, bytes) else orjson.dumps(review)
         async with client.post("/hold", data=body, headers=JSON) as answer:
             return answer.status, await answer.json()
+
+
+def pods_quota(used: int) -> ResourceQuota:
+    """One that admits one pod."""
+    hard = {"pods": "1"}
+    status = {"hard": hard, "used": {"pods": str(used)}}
+    return msgspec.convert({"spec": {"hard": hard}, "status": status}, ResourceQuota)
 
 
 def counted(metrics: Metrics, result: str) -> float:
@@ -69,6 +87,15 @@ async def test_one_that_asks_is_held_and_counted() -> None:
     assert answer["response"]["allowed"]
     assert answer["response"]["patchType"] == "JSONPatch"
     assert counted(metrics, "held") == 1
+
+
+async def test_one_that_the_quotas_of_its_namespace_have_no_room_for_is_held() -> None:
+    full = {"demo": [pods_quota(used=1)], "other": [pods_quota(used=0)]}
+    for namespace, held in (("demo", True), ("other", False), ("third", False)):
+        metrics = Metrics()
+        review = review_of(cluster(), namespace=namespace)
+        await ask(only_the_namespace, review, metrics, lambda name: full.get(name, []))
+        assert counted(metrics, "held") == held
 
 
 @pytest.mark.parametrize("say", [None, unreachable], ids=["late", "unreachable"])

@@ -81,14 +81,18 @@ def read(review: Json) -> HoldReview:
 
 
 def decided(
-    review: Json, queues: Queues = NO_QUEUES, job: RayJob | None = None, **namespace: str
+    review: Json,
+    queues: Queues = NO_QUEUES,
+    job: RayJob | None = None,
+    lacks_quota: bool = False,
+    **namespace: str,
 ) -> Hold | Leave:
     found = {PLACE: Namespace(ObjectMeta(labels=namespace)), RayJobRead("demo", "owner"): job}
     was_read: dict[Read, Namespace | RayJob | None] = {}
-    decision = decide_hold(read(review), queues, was_read)
+    decision = decide_hold(read(review), queues, was_read, lacks_quota=lacks_quota)
     while not isinstance(decision, Hold | Leave):
         was_read[decision] = found[decision]
-        decision = decide_hold(read(review), queues, was_read)
+        decision = decide_hold(read(review), queues, was_read, lacks_quota=lacks_quota)
     return decision
 
 
@@ -259,3 +263,62 @@ def test_a_wrapped_raycluster_is_left_to_its_appwrapper() -> None:
     owned = cluster(WHEN_ADMITTED, labels=wrapped, owner=made_by("AppWrapper", "w-1"))
     assert not is_held(review_of(owned))
     assert is_held(review_of(cluster(WHEN_ADMITTED, labels=wrapped)))  # its user labelled it so
+
+
+# --- where the ResourceQuotas of the namespace have no room for it --------------------------------
+
+
+@pytest.mark.parametrize(
+    ("annotations", "held"),
+    [
+        (None, True),
+        (WHEN_ADMITTED, True),
+        ({names.CREATE_PODS: "always"}, False),
+        ({names.CREATE_PODS: "now"}, False),
+    ],
+)
+def test_without_quota_it_is_held_unless_it_says_otherwise(
+    annotations: dict[str, str] | None, held: bool
+) -> None:
+    assert is_held(review_of(cluster(annotations)), lacks_quota=True) is held
+
+
+@pytest.mark.parametrize(
+    ("labels", "namespace", "held"),
+    [
+        ({}, {}, False),
+        ({names.OPT_IN: "false"}, {names.OPT_IN: "true"}, False),
+        ({}, {names.OPT_IN: "true"}, True),
+    ],
+)
+def test_without_quota_only_gangs_are_held(
+    labels: dict[str, str], namespace: dict[str, str], held: bool
+) -> None:
+    assert is_held(review_of(cluster(None, labels)), lacks_quota=True, **namespace) is held
+
+
+@pytest.mark.parametrize("deadline", [None, 600])
+def test_without_quota_it_is_held_though_a_deadline_of_its_ray_job_runs(
+    deadline: int | None,
+) -> None:
+    """Gated pods do not stop that clock either."""
+    review = review_of(cluster(owner=made_by("RayJob")))
+    of = job(active_deadline_seconds=deadline) if deadline else job()
+    assert is_held(review, job=of, lacks_quota=True)
+
+
+@pytest.mark.parametrize(
+    "created",
+    [
+        cluster(owner=made_by("RayService")),
+        cluster(managedBy="kueue.x-k8s.io/multikueue"),
+        cluster(suspend=True),
+        cluster(
+            labels={**GANG, names.APP_WRAPPER: "aw", names.APP_WRAPPER_UID: "w-1"},
+            owner=made_by("AppWrapper", "w-1"),
+        ),
+    ],
+    ids=["service", "managed", "suspended", "wrapped"],
+)
+def test_without_quota_what_cannot_be_suspended_or_is_already_gets_no_note(created: Json) -> None:
+    assert not is_held(review_of(created), lacks_quota=True)

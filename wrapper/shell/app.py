@@ -16,9 +16,10 @@ from kube.api.client import Client, Resource
 from kube.api.credentials import load_access
 from kube.api.leader_election import Term
 from kube.api.leading import election, lead_on_fresh_lists, wait_synced
-from kube.api.reflector import Reflector, Selection
 from kube.api.resources import APP_WRAPPERS, GANGS, MCAD_APP_WRAPPERS, PODS
-from kube.api.watch_events import Translate, feeding, translated
+from kube.api.watch.events import Translate, feeding, translated
+from kube.api.watch.pace import Selection
+from kube.api.watch.reflector import Reflector
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from runtime.controller.loop import Loop

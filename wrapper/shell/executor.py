@@ -21,7 +21,6 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name
 from runtime.controller.workers import Feed, Leadership, Workers
 from runtime.controller.write_lanes import Writes
-from wrapper.lifecycle import may_start
 from wrapper.messages import (
     Action,
     Created,
@@ -45,6 +44,7 @@ from wrapper.messages import (
 from wrapper.metrics import Metrics
 from wrapper.reading import WrappedGang, signal_of, wrapper_of
 from wrapper.shell.items import Items
+from wrapper.steps import may_start
 
 log = structlog.get_logger()
 

@@ -12,8 +12,9 @@ import msgspec
 from appwrapper.completion import Completion, completion, ended
 from appwrapper.creation import created_object
 from appwrapper.outcomes import goes_by_itself, outcome, status_of_end
-from appwrapper.spec.items import Item, Wrapped, read
+from appwrapper.spec.items import read
 from appwrapper.spec.paths import Json
+from appwrapper.spec.wrapped import Item, Wrapped
 from kube.api.access import is_allowed, to_create
 from kube.api.client import Client
 from kube.api.errors import ApiError, Conflict, Forbidden, NotFound, NotServed

@@ -7,7 +7,7 @@ from typing import Any
 
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import NotReady
-from coordinator.gang.foresight import NOTHING_FORESEEN, Foresight
+from coordinator.gang.held_start.foresight import NOTHING_FORESEEN, Foresight
 from coordinator.gang.held_start.learned_pods import LearnedPods
 from coordinator.gang.held_start.phases import (
     STATES,
@@ -19,7 +19,7 @@ from coordinator.gang.held_start.phases import (
     Waiting,
     entered,
 )
-from coordinator.gang.late_starts import stamp_of
+from coordinator.gang.setbacks.late_starts import stamp_of
 from coordinator.messages.clock import Patience
 from kube.codec.fields import moment_of
 from kube.codec.observed_pod import ObservedPod

@@ -11,7 +11,6 @@ from coordinator.reconcile.held_start.resuspension import doubted_at
 from coordinator.reconcile.held_start.source_writes import resume_source
 from coordinator.reconcile.held_start.suspending import SUSPEND
 from coordinator.reconcile.held_start.waiting import WAIT
-from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import Look, run
 from kube.gang.source import Stage
 from scheduling.model.verdict import Reason
@@ -55,7 +54,7 @@ def let_go(look: Look) -> bool:
 
 def next_at(look: Look) -> Iterator[float | None]:
     """Yield when time alone has a source resumed, suspended again, or asked once more."""
-    held, patience = look.view.held, create_seconds(look)
+    held, patience = look.view.held, look.create_seconds
     yield held.write.attempts.not_before
     yield held.tries.paused_until
     yield look.now + held.tries.set_back_until - look.scene.moment.wall

@@ -1,7 +1,7 @@
 """Has the pods that the templates tell of stand for those of a gang that waits."""
 
 from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
-from coordinator.gang.foresight import Foresight, foresight_of, pods_of
+from coordinator.gang.held_start.foresight import Foresight, foresight_of, pods_of
 from coordinator.reconcile.held_start.source_writes import as_it_is
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.foreseen.gang import Outlook

@@ -3,9 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 
-from coordinator.gang.foresight import quota_refusal
+from coordinator.gang.held_start.foresight import quota_refusal
 from coordinator.gang.held_start.phases import Resumed
-from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of, counted, shown
@@ -69,7 +68,7 @@ def ends_at(look: Look) -> float | None:
     resumed = look.view.held.state
     if not isinstance(resumed, Resumed) or look.view.key not in look.scene.cache.foreseen:
         return None
-    return resumed.came_at + create_seconds(look)
+    return resumed.came_at + look.create_seconds
 
 
 def _charges_to_come(look: Look) -> Charges:

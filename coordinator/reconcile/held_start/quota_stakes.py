@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import NotHeld, Phase, Sign, Waiting
-from coordinator.gang.quota_order import Stake, Tier
+from coordinator.gang.held_start.quota_order import Stake, Tier
 from coordinator.reconcile.demand import pause_of
-from coordinator.reconcile.fences import gated, withdraw
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.pod_writes.fences import gated, withdraw
 from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import EXCEEDED, Amounts, Charges, charges_of, counted, exceeded

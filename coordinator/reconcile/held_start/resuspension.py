@@ -7,10 +7,9 @@ from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.differences import difference
 from coordinator.gang.held_start.phases import Doubt, Phase, Resumed, Sign
 from coordinator.gang.held_start.start import TEXT_LIMIT, Expected
-from coordinator.gang.pod_sets import exist_in_words
-from coordinator.reconcile.fences import gated, withdraw
-from coordinator.reconcile.late_starts import create_seconds
+from coordinator.gang.pods.pod_sets import exist_in_words
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.pod_writes.fences import gated, withdraw
 from kube.ray.held_start import asks_to_be_held, never_held
 from scheduling.model.verdict import Reason
 
@@ -71,7 +70,7 @@ def _due(look: Look, doubt: Doubt) -> float:
     """Return when the room is given back: at once where the API server has answered."""
     if doubt.kind == REFUSED:
         return doubt.since + (0.0 if look.source.refuses_for_good else look.scene.patience.bind)
-    return doubt.since + (UNFIT_PATIENCE if doubt.kind == UNFIT else create_seconds(look))
+    return doubt.since + (UNFIT_PATIENCE if doubt.kind == UNFIT else look.create_seconds)
 
 
 def _return(look: Look, doubt: Doubt) -> Done:
@@ -98,7 +97,7 @@ def _why(look: Look, doubt: Doubt, differs: str) -> str:
     exist = exist_in_words(look.view.survey.standing)
     if refused:
         return f"{exist}; KubeRay could not create more: {refused}"
-    seconds = create_seconds(look)
+    seconds = look.create_seconds
     return f"{exist}, and none came within {seconds} s{look.source.why_late}"
 
 

@@ -5,7 +5,6 @@ Where another program does it the record says it all: it sees it there.
 
 from coordinator.gang.held_start.phases import Waiting
 from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
-from coordinator.reconcile.late_starts import create_seconds
 from coordinator.reconcile.look import Look
 from kube.gang.source import GangSource
 
@@ -36,7 +35,7 @@ def is_without_effect(look: Look) -> bool:
     write, generation = look.view.held.write, look.source.metadata.generation
     if write.under_way or write.asked != generation or look.view.reservation.placement is None:
         return False
-    return look.scene.sighted and look.now >= write.asked_at + create_seconds(look)
+    return look.scene.sighted and look.now >= write.asked_at + look.create_seconds
 
 
 def is_never_resumed(look: Look, waiting: Waiting) -> bool:
@@ -47,7 +46,7 @@ def is_never_resumed(look: Look, waiting: Waiting) -> bool:
         return False
     if waiting.refused_since is None:
         waiting.refused_since = look.now
-    return look.now >= waiting.refused_since + create_seconds(look)
+    return look.now >= waiting.refused_since + look.create_seconds
 
 
 def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -> list[Action]:

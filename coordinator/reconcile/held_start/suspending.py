@@ -4,14 +4,14 @@ from coordinator.gang import ending
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import Phase
 from coordinator.reconcile.demand import ask_for_nothing
-from coordinator.reconcile.events import tell_user
-from coordinator.reconcile.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.held_start.foreseeing import have_nothing_asked
 from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.held_start.source_writes import suspend_source
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step
-from coordinator.reconcile.nominations import take_back_nominations
-from coordinator.reconcile.recording import sync_record, write_record
+from coordinator.reconcile.pod_writes.fences import fence_gated_pods, gated, withdraw
+from coordinator.reconcile.pod_writes.nominations import take_back_nominations
+from coordinator.reconcile.record.events import tell_user
+from coordinator.reconcile.record.recording import sync_record, write_record
 from coordinator.reconcile.terms import expect_deletions, understand
 from scheduling.model.holder import gang_holder
 from scheduling.model.verdict import Reason

@@ -11,7 +11,6 @@ from coordinator.gang.held_start.phases import Waiting
 from coordinator.gang.held_start.start import TEXT_LIMIT
 from coordinator.gang.source import hindrance_of
 from coordinator.reconcile.demand import ask
-from coordinator.reconcile.events import tell_user
 from coordinator.reconcile.held_start.foreseeing import foresee, have_nothing_asked
 from coordinator.reconcile.held_start.quota_claims import short_of_quota
 from coordinator.reconcile.held_start.quota_stakes import note_stake
@@ -22,11 +21,12 @@ from coordinator.reconcile.held_start.source_writes import (
     is_without_effect,
     resume_source,
 )
-from coordinator.reconcile.late_starts import forget_what_is_over
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
-from coordinator.reconcile.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.owner_deadlines import hear_owner
-from coordinator.reconcile.recording import sync_record, write_record
+from coordinator.reconcile.record.events import tell_user
+from coordinator.reconcile.record.recording import sync_record, write_record
+from coordinator.reconcile.repair.lost_slots import drop_lost_slots, drop_void_placement
+from coordinator.reconcile.setbacks.late_starts import forget_what_is_over
 from coordinator.reconcile.terms import expect_deletions, understand
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names

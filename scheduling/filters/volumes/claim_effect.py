@@ -1,13 +1,25 @@
 """How a claim restricts the pods that mount it: nodes, disks, what is not supported."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduling.filters.volumes.node_volume_limits import SharedDisk
 from scheduling.model.constraints import VolumeNodeRestriction
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount
+from scheduling.model.volume import Claim
 
 BINDING = Predicate.VOLUME_BINDING
+
+
+class Seeker(NamedTuple):
+    """A claim that is to be bound to a free volume, and what messages call it.
+
+    Those of ephemeral volumes that are alike are one, without a name, for all pods of a group.
+    """
+
+    claim: Claim
+    called: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +29,8 @@ class Effect:
     `single` names the claims that only one pod may have, with the predicate that says so. `shares`
     are the claims that several pods may have before they are bound, with the labels of nodes that
     say from where their volumes will be reached (None: it is not known). `named` are those among
-    the disks that count against a limit which are not of this pod alone.
+    the disks that count against a limit which are not of this pod alone. `seekers` are to be bound
+    to free volumes. `left_open` names claims that may fit on more nodes than `reach` says.
     """
 
     reach: tuple[VolumeNodeRestriction, ...] = ()
@@ -26,6 +39,8 @@ class Effect:
     single: frozenset[tuple[str, Predicate]] = frozenset()
     shares: frozenset[tuple[str, tuple[str, ...] | None]] = frozenset()
     named: frozenset[SharedDisk] = frozenset()
+    seekers: frozenset[Seeker] = frozenset()
+    left_open: frozenset[str] = frozenset()
 
     def __add__(self, other: "Effect") -> "Effect":
         """Return the effect of both together."""
@@ -38,6 +53,8 @@ class Effect:
             self.single | other.single,
             self.shares | other.shares,
             self.named | other.named,
+            self.seekers | other.seekers,
+            self.left_open | other.left_open,
         )
 
     @property

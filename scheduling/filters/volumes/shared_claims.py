@@ -7,21 +7,33 @@ one node (`Sharing`). No other gang gets room with it before it is bound.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
-from scheduling.filters.volumes.claim_effect import BIND_IT, BINDING, UNKNOWN, Effect, spoken
+from scheduling.filters.volumes.claim_effect import (
+    BIND_IT,
+    BINDING,
+    UNKNOWN,
+    Effect,
+    Seeker,
+    spoken,
+)
 from scheduling.filters.volumes.node_volume_limits import attach_row
+from scheduling.filters.volumes.static_volumes import StaticDemand, too_few, too_few_for_more
 from scheduling.model.constraints import NODE_NAME, VolumeNodeRestriction
 from scheduling.model.gang import Group, GroupKey, Member, PendingGang, Sharing
-from scheduling.model.node_restrictions import with_volumes
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount, PodShape
+from scheduling.model.shape.node_restrictions import with_volumes
 
 Share = tuple[str, tuple[str, ...] | None]
 """A claim, and the labels that say from where its volume will be reached."""
+
+
+WithTooFew = Callable[[Seeker], Effect]
+"""What follows where there may be too few volumes for a claim."""
 
 
 class Mounting:
@@ -32,16 +44,22 @@ class Mounting:
         gang: PendingGang,
         effects: Mapping[GroupKey, Effect],
         assumed: Set[str],
+        static: StaticDemand,
     ) -> None:
         self._gang = gang
         self._effects = effects
         self._assumed = assumed
+        self._static = static
         self._taken: set[str] = set()
+        self._left_open: set[str] = set()
+        self.left_open: frozenset[str] = frozenset()
+        """Names of claims of the minimum that may fit on more nodes than its shapes say."""
 
     def gang(self) -> PendingGang:
         """Return the gang with reach, disks and what is not supported in its shapes."""
-        minimum = self._batch(self._gang.minimum)
-        surplus = tuple(self._batch(unit) for unit in self._gang.surplus)
+        minimum = self._batch(self._gang.minimum, too_few)
+        self.left_open = frozenset(self._left_open)
+        surplus = tuple(self._batch(unit, too_few_for_more) for unit in self._gang.surplus)
         made: dict[tuple[str, str], dict[PodShape, None]] = {}
         for group in chain(minimum, *surplus):
             made.setdefault((group.pod_set, group.shape.key), {})[group.shape] = None
@@ -77,20 +95,29 @@ class Mounting:
                 pods[share] += group.count
         return {share: frozenset(each) for share, each in found.items() if pods[share] > 1}
 
-    def _batch(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+    def _batch(self, groups: tuple[Group, ...], few: WithTooFew) -> tuple[Group, ...]:
         """Give shapes their effects, and the claims that only one pod may have to these groups."""
         pods: Counter[tuple[str, Predicate]] = Counter()
+        self._static.promise()
         for group in (group for group in groups if group.shape.volumes):
-            for single in self._effect(group).single:
+            effect = self._effect(group)
+            for single in effect.single:
                 pods[single] += group.count
+            for claim, _ in effect.seekers:
+                self._static.add(claim, group.count)
         changed = tuple(
-            replace(g, shape=self._shaped(g, pods)) if g.shape.volumes else g for g in groups
+            replace(g, shape=self._shaped(g, pods, few)) if g.shape.volumes else g for g in groups
         )
         self._taken |= {name for name, _ in pods}
         return changed
 
-    def _shaped(self, group: Group, pods: Mapping[tuple[str, Predicate], int]) -> PodShape:
+    def _shaped(
+        self, group: Group, pods: Mapping[tuple[str, Predicate], int], few: WithTooFew
+    ) -> PodShape:
         effect = self._judged(group, pods)
+        for seeker in sorted(effect.seekers, key=repr):
+            effect += self._static.effect(seeker) or few(seeker)
+        self._left_open |= effect.left_open
         disks = Counter(map(attach_row, effect.drivers))
         return with_volumes(group.shape, effect.reach, disks, tuple(sorted(effect.unsupported)))
 

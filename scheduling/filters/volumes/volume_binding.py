@@ -7,15 +7,24 @@ only, as those of generic ephemeral volumes, stay one shape. Feature gates Stora
 and VolumeLimitScaling are off.
 
 Where several pods mount one claim that is not bound yet, the volume's place is known only after
-the first of them has gone to its node: see `shared_claims`.
+the first of them has gone to its node: see `shared_claims`. Which free volume a claim is bound to:
+see `static_volumes`.
 """
 
-from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from scheduling.filters.volumes.claim_effect import BINDING, NOTHING, Effect, nowhere, spoken
+from scheduling.filters.volumes.claim_effect import (
+    BIND_IT,
+    BINDING,
+    NOTHING,
+    Effect,
+    Seeker,
+    nowhere,
+    spoken,
+)
+from scheduling.filters.volumes.node_terms import among
 from scheduling.filters.volumes.node_volume_limits import (
     ATTACH,
     SharedDisk,
@@ -23,13 +32,18 @@ from scheduling.filters.volumes.node_volume_limits import (
     attach_row,
     counted,
 )
+from scheduling.filters.volumes.provisioning import (
+    NO_PROVISIONER,
+    domain_keys,
+    may_be_provisioned,
+    provisioned,
+)
 from scheduling.filters.volumes.shared_claims import Mounting
-from scheduling.filters.volumes.volume_zone import ZONE_LABELS, in_zone
+from scheduling.filters.volumes.static_volumes import StaticDemand, alike, asks_much, choices
+from scheduling.filters.volumes.volume_zone import in_zone
 from scheduling.model.amounts import LIMIT, Amounts
 from scheduling.model.constraints import (
     NODE_NAME,
-    NodeTerm,
-    NodeTerms,
     Requirement,
     VolumeNodeRestriction,
 )
@@ -38,20 +52,13 @@ from scheduling.model.placement import Placement
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount
 from scheduling.model.volume import (
-    IN_TREE_DRIVERS,
-    Capacity,
     Claim,
-    Driver,
     StorageClass,
     Terms,
     Volume,
 )
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.volume_index import VolumeIndex
-
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-_IN_TREE = "kubernetes.io/"
-
 
 ClaimKey = tuple[str, str]
 """Namespace and name."""
@@ -75,8 +82,9 @@ class Volumes:
         self._assumed: defaultdict[str, set[str]] = defaultdict(set)
         for namespace, claim in assumed:
             self._assumed[namespace].add(claim)
-        self._own: dict[tuple[object, ...], Effect] = {}
+        self._own: dict[tuple[str, Claim], Effect] = {}
         self._known: dict[GangKey, dict[GroupKey, Effect]] = {}
+        self._left_open: dict[GangKey, tuple[str, ...]] = {}
 
     @cached_property
     def _limits(self) -> Mapping[str, Mapping[str, int]]:
@@ -106,7 +114,24 @@ class Volumes:
         """Return the gang with the restrictions by its volumes in its shapes."""
         if not any(group.shape.volumes for group in gang.groups()):
             return gang
-        return Mounting(gang, self._effects(gang), self._assumed[gang.key.namespace]).gang()
+        effects, assumed = self._effects(gang), self._assumed[gang.key.namespace]
+        seeks = any(effect.seekers for effect in effects.values())
+        others = self._on_their_way() if seeks else ()
+        mounting = Mounting(gang, effects, assumed, StaticDemand(self._table, others))
+        mounted = mounting.gang()
+        self._left_open[gang.key] = tuple(sorted(mounting.left_open))
+        return mounted
+
+    def left_open(self, gang: PendingGang) -> tuple[str, ...]:
+        """Name the claims of a gang that may be bound to volumes which it was not to count on."""
+        return self._left_open.get(gang.key, ())
+
+    def _on_their_way(self) -> Iterator[Claim]:
+        """Yield the claims of pods that are not waiting any more, whether bound or not."""
+        for namespace, names in self._assumed.items():
+            found = (self._table.find(Claim, (namespace, name)) for name in names)
+            yield from (claim for claim in found if claim is not None)
+        yield from self._table.claims_on_nodes()
 
     def shared_disks(self, gang: PendingGang) -> SharedDisks:
         """Return the disks that are counted more often than nodes attach them, with their groups.
@@ -133,7 +158,7 @@ class Volumes:
         claims = self._assumed[gang.key.namespace]
         for each in gang.members:
             if each.mounts and (each.pod_set, each.shape.key) in placed:
-                claims.update(mount.claim for mount in each.mounts if not mount.volume)
+                claims.update(mount.claim for mount in each.mounts if mount.claim)
 
     def _effects(self, gang: PendingGang) -> dict[GroupKey, Effect]:
         """Return the effect of the claims of each group; it is the same all through a cycle."""
@@ -216,121 +241,89 @@ class Volumes:
             return volume.terms
         names = self._table.migrated(volume.plugin)
         return (
-            *_among(there, Requirement(NODE_NAME, "In", names)),
-            *_among(volume.terms, Requirement(NODE_NAME, "NotIn", names)),
+            *among(there, Requirement(NODE_NAME, "In", names)),
+            *among(volume.terms, Requirement(NODE_NAME, "NotIn", names)),
         )
 
     def _unbound_own(self, claim: Claim, mount: Mount) -> Effect:
         """Judge the claim of an ephemeral volume, once for all that are alike."""
         if self._table.kept_for(claim):
             return self._unbound(claim, mount)
-        alike = mount.volume, claim.volume + claim.selected, claim.storage_class, claim.size
-        if alike not in self._own:
-            self._own[alike] = self._unbound(claim, mount)
-        return self._own[alike]
+        key = mount.volume, alike(claim)
+        if key not in self._own:
+            self._own[key] = self._unbound(claim, mount)
+        return self._own[key]
 
     def _unbound(self, claim: Claim, mount: Mount) -> Effect:
         """Judge a claim that kube-scheduler has to bind, if it can be bound."""
         called = spoken(mount)
         of_class = self._table.find(StorageClass, claim.storage_class)
-        if claim.volume or not claim.storage_class:
-            return nowhere(called, "is not bound")
-        if of_class is None:
-            return nowhere(
-                called, f'has storage class "{claim.storage_class}", which does not exist'
-            )
-        if not of_class.waits:
-            return nowhere(called, "is not bound")
+        problem = _unbindable(claim, of_class)
+        if of_class is None or problem:
+            return nowhere(called, problem)
+        kept = self._table.kept_for(claim)
+        if kept and not claim.selected:
+            return self._kept(kept, mount)
         if of_class.provisioner == NO_PROVISIONER:
             return self._static(claim, mount)
-        if not _may_be_provisioned(of_class.provisioner):
+        if not may_be_provisioned(of_class.provisioner):
             name = f'{called} of provisioner "{of_class.provisioner}" (use a class of a CSI driver)'
             return Effect(unsupported=frozenset({name}))
-        reach = tuple(self._provisioned(claim, of_class, called))
+        return self._to_be_made(claim, mount, of_class)
+
+    def _to_be_made(self, claim: Claim, mount: Mount, of_class: StorageClass) -> Effect:
+        """Judge a claim for which a volume is made, unless the class has one that is free."""
+        called = spoken(mount)
+        reach = tuple(provisioned(self._table, claim, of_class, called))
+        may_be_bound = not claim.selected and self._table.has_free(claim.storage_class)
         single = _first(claim, mount)
-        shares = frozenset((name, self._domain_keys(claim, of_class)) for name, _ in single)
+        keys = None if self._table.kept_for(claim) else domain_keys(self._table, of_class)
         drivers = self._counted(of_class.driver)
-        return Effect(reach, drivers, single=single, shares=shares, named=_named(drivers, mount))
+        return Effect(
+            reach,
+            drivers,
+            single=single,
+            shares=frozenset((name, keys) for name, _ in single),
+            named=_named(drivers, mount),
+            left_open=frozenset({called} if reach and may_be_bound else ()),
+        )
 
-    def _domain_keys(self, claim: Claim, of_class: StorageClass) -> tuple[str, ...] | None:
-        """Return the labels whose values say from where a volume to be made will be reached.
-
-        Before one is made kube-scheduler looks for one that is free. One of a plugin that a driver
-        took over has the labels of zone and region, too.
-        """
-        if self._table.has_free(claim.storage_class) or self._table.kept_for(claim):
-            return None
-        if of_class.provisioner not in IN_TREE_DRIVERS:
-            return self._table.keys_of(of_class.provisioner)
-        keys = self._table.keys_of(of_class.driver)
-        return None if keys is None else (*keys, *ZONE_LABELS[2:]) if keys else ()
+    def _kept(self, kept: Iterable[Volume], mount: Mount) -> Effect:
+        """Return where volumes are that are kept for a claim; it is bound to one without a pod."""
+        terms = dict.fromkeys(t for each in kept for t in (each.terms, self._once_bound(each)))
+        reach = (VolumeNodeRestriction(BINDING, spoken(mount), t) for t in terms if t is not None)
+        drivers = tuple(sorted({d for each in kept for d in self._counted(each.driver)}))
+        return Effect(tuple(reach), drivers, named=_named(drivers, mount))
 
     def _static(self, claim: Claim, mount: Mount) -> Effect:
         """Judge a claim of a class without provisioner: its volumes are made by hand.
 
-        Of one that a volume is kept for it is known where that is, whichever pod comes first. Which
-        of the free volumes another one takes kube-scheduler decides when a pod is there.
+        Where all that suit are reached from the same nodes, pods that share it need not know which
+        it gets; else the first of them decides. It is judged beside all that seek one.
         """
         called = spoken(mount)
-        if claim.selected:
-            return nowhere(called, "has a selected node, but its class has no provisioner")
-        kept = self._table.kept_for(claim)
-        if not kept and not self._table.has_free(claim.storage_class):
+        if asks_much(claim):
+            return Effect(unsupported=frozenset({f"{called}, whose selector is long ({BIND_IT})"}))
+        found = [pool for pool, _ in choices(self._table, claim)]
+        if not found:
             return nowhere(called, f'finds no free volume of storage class "{claim.storage_class}"')
-        if not kept:
-            name = f'{called} of storage class "{claim.storage_class}", which has no provisioner'
-            also = "" if mount.volume else ", or bind the claim first"
-            return Effect(unsupported=frozenset({f"{name} (use a class that has one{also})"}))
-        terms = dict.fromkeys(t for each in kept for t in (each.terms, self._once_bound(each)))
-        return Effect(
-            tuple(
-                VolumeNodeRestriction(BINDING, called, some) for some in terms if some is not None
+        if any(pool.moves for pool in found):
+            name = (
+                f"{called}, for which there are free volumes of a kind that a CSI driver took over"
             )
-        )
-
-    def _provisioned(
-        self, claim: Claim, of_class: StorageClass, called: str
-    ) -> Iterator[VolumeNodeRestriction]:
-        """Yield where a volume can be made for the claim."""
-        if claim.selected:
-            there = Requirement("metadata.name", "In", (claim.selected,))
-            yield VolumeNodeRestriction(BINDING, called, (NodeTerm(fields=(there,)),))
-        if of_class.topologies is not None:
-            yield VolumeNodeRestriction(BINDING, called, of_class.topologies)
-        driver = self._table.find(Driver, of_class.provisioner)
-        if driver is not None and driver.tracks and claim.size is not None:
-            terms = self._with_storage(of_class.name, claim.size)
-            if terms is not None:
-                yield VolumeNodeRestriction(BINDING, f"{called} (storage capacity)", terms)
-
-    def _with_storage(self, storage_class: str, size: int) -> tuple[NodeTerm, ...] | None:
-        """Return the nodes that reach enough storage for one volume; None where all do."""
-        offers = self._table.from_capacities(
-            storage_class, lambda: _offers(storage_class, self._table)
-        )
-        enough = bisect_left(offers, size, key=_size)
-        return self._table.from_capacities(
-            (storage_class, enough), lambda: _reached(offers[enough:])
+            return Effect(unsupported=frozenset({f"{name} ({BIND_IT})"}))
+        single = _first(claim, mount) if len(found) > 1 else frozenset()
+        drivers = tuple(sorted({d for pool in found for d in self._counted(pool.driver)}))
+        return Effect(
+            drivers=drivers,
+            single=single,
+            shares=frozenset((name, None) for name, _ in single),
+            named=_named(drivers, mount),
+            seekers=frozenset({Seeker(alike(claim) if mount.volume else claim, called)}),
         )
 
     def _counted(self, driver: str) -> tuple[str, ...]:
         return (driver,) if driver in self._limits else ()
-
-
-def _offers(storage_class: str, table: VolumeIndex) -> Sequence[Capacity]:
-    """Return what storage of a class there is, the least first."""
-    offered = (each for each in table.all(Capacity) if each.storage_class == storage_class)
-    return sorted((each for each in offered if each.size is not None), key=_size)
-
-
-def _size(capacity: Capacity) -> int:
-    return capacity.size or 0
-
-
-def _reached(offers: Iterable[Capacity]) -> NodeTerms | None:
-    """Return from where some of the storage is reached; None where from everywhere."""
-    found = [each.selector for each in offers if each.selector is not None]
-    return None if () in found else _merged(found)
 
 
 def _common(of_pods: Iterable[Effect]) -> Effect:
@@ -348,6 +341,19 @@ def _common(of_pods: Iterable[Effect]) -> Effect:
     return Effect(
         unsupported=frozenset({f"{name} (use a class that waits for its first consumer)"})
     )
+
+
+def _unbindable(claim: Claim, of_class: StorageClass | None) -> str:
+    """Say why no pod has a claim bound; empty if one may."""
+    if claim.volume or not claim.storage_class:
+        return "is not bound"
+    if of_class is None:
+        return f'has storage class "{claim.storage_class}", which does not exist'
+    if not of_class.waits:
+        return "is not bound"
+    if claim.selected and of_class.provisioner == NO_PROVISIONER:
+        return "has a selected node, but its class has no provisioner"
+    return ""
 
 
 def _problem(claim: Claim | None, mount: Mount) -> str:
@@ -372,28 +378,3 @@ def _named(drivers: Iterable[str], mount: Mount) -> frozenset[SharedDisk]:
 def _first(claim: Claim, mount: Mount) -> frozenset[tuple[str, Predicate]]:
     """Say that the first pod with this claim decides where its volume is."""
     return frozenset() if mount.volume else frozenset({(claim.name, BINDING)})
-
-
-def _merged(selectors: Iterable[tuple[Requirement, ...]]) -> NodeTerms:
-    """Return ORed terms; those that ask for one value of a label, as most do, become one."""
-    values: defaultdict[str, set[str]] = defaultdict(set)
-    terms: set[NodeTerm] = set()
-    for selector in selectors:
-        if len(selector) == 1 and selector[0].operator == "In":
-            values[selector[0].key].update(selector[0].values)
-        else:
-            terms.add(NodeTerm(selector))
-    one = (Requirement(key, "In", tuple(sorted(each))) for key, each in values.items())
-    return NodeTerms(sorted({*terms, *(NodeTerm((each,)) for each in one)}, key=repr))
-
-
-def _among(terms: tuple[NodeTerm, ...] | None, names: Requirement) -> Iterator[NodeTerm]:
-    """Yield terms that hold on these nodes only; None holds on all of them."""
-    for term in (NodeTerm(),) if terms is None else terms:
-        if terms is None or term.labels:  # an empty term matches no node
-            yield NodeTerm((*term.labels, names))
-
-
-def _may_be_provisioned(provisioner: str) -> bool:
-    """Say whether a provisioner may exist: of Kubernetes' own only those that drivers took over."""
-    return provisioner in IN_TREE_DRIVERS or not (provisioner or _IN_TREE).startswith(_IN_TREE)

@@ -11,11 +11,7 @@ import numpy as np
 from scheduling.filters.domain_counts import DomainLimit
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import (
-    AntiAffinity,
-    InternalConstraints,
-    RequiredAffinity,
-)
+from scheduling.filters.gang_affinity import AntiAffinity, InternalConstraints, RequiredAffinity
 from scheduling.filters.node_ports import left
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.filters.pod_topology_spread import SpreadRule, Stop

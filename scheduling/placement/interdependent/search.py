@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.filters.inter_pod_affinity import InternalConstraints, RequiredAffinity
+from scheduling.filters.gang_affinity import InternalConstraints, RequiredAffinity
 from scheduling.filters.pod_topology_spread import Lack
 from scheduling.model.amounts import Amounts, Mask
 from scheduling.model.pod import PodShape

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scheduling.filters.inter_pod_affinity import RequiredAffinity
+from scheduling.filters.gang_affinity import RequiredAffinity
 from scheduling.filters.pod_topology_spread import SpreadRule
 from scheduling.placement.interdependent.partial_placement import PartialPlacement
 

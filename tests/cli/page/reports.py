@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from cli.report.gangs import GangReport
-from cli.report.nodes import NodeReport, NodesReport, PoolReport
 from cli.report.queues import QueueReport, ResourceReport
+from cli.report.room.nodes import NodeReport, NodesReport, PoolReport
 from cli.report.status import StatusReport
 
 GPU = "nvidia.com/gpu"

@@ -59,4 +59,4 @@ async def test_settings_are_those_of_the_coordinator_in_that_namespace() -> None
     lists["clusterrolebindings"] = [binding(ACCOUNT)]
     settings, unset = await read_settings(FakeReader(lists))
     assert (settings.waiting_per_namespace, unset) == (7, "")
-    assert _state(settings).cache.home == "gangs"
+    assert _state(settings).known.cache.home == "gangs"

@@ -68,10 +68,11 @@ _PATH = re.compile(
 
 
 class Double:
-    """The cluster; `after` is called after each write.
+    """The cluster; `after` is called after each write, `behind` after each reading.
 
     `refused` are patterns of `METHOD path`; of those in `lost` one request each gets a 500, of
-    those in `unheard` it is carried out, and its answer comes too late.
+    those in `unheard` it is carried out, and its answer comes too late. `logs` are those of pods
+    whose container has begun.
     """
 
     def __init__(self) -> None:
@@ -80,6 +81,9 @@ class Double:
         self.lost: list[str] = []
         self.unheard: list[str] = []
         self.writes: list[str] = []
+        self.logs: dict[str, bytes] = {}
+        self.logs_asked: list[str] = []
+        self.behind: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
         self._numbers = itertools.count(1)
 
@@ -110,6 +114,8 @@ class Double:
         path = unquote(request.path)
         if path in ("/api", "/apis"):
             return web.json_response(self._discovery(core=path == "/api"))
+        if path.endswith("/log"):
+            return self._log(path.split("/")[-2], request.query_string)
         found = _PATH.fullmatch(path)
         kind = KINDS.get(found["plural"]) if found else None
         if found is None or kind is None or kind.root != found["root"]:
@@ -121,8 +127,13 @@ class Double:
             self.lost.remove(lost)
             return _status(500, "InternalError", "etcdserver: request timed out")
         key = (kind.plural, found["namespace"] or "", found["name"] or "")
+        before = copy.deepcopy(self.objects)
         answer = await self._answer(request, key)
-        if request.method != "GET":
+        if "dryRun" in request.query:
+            self.objects = before
+        elif request.method == "GET":
+            self.behind(f"GET {path}")
+        else:
             self.writes.append(f"{request.method} {path}")
             self.after(self.writes[-1])
         unheard = next((e for e in self.unheard if re.search(e, f"{request.method} {path}")), None)
@@ -130,6 +141,12 @@ class Double:
             self.unheard.remove(unheard)
             await asyncio.sleep(TOO_LATE)
         return answer
+
+    def _log(self, pod: str, query: str) -> web.Response:
+        self.logs_asked.append(f"{pod}?{query}")
+        if pod not in self.logs:
+            return _status(400, "BadRequest", f'container "ray" in pod "{pod}" is waiting to start')
+        return web.Response(body=self.logs[pod])
 
     async def _answer(self, request: web.Request, key: tuple[str, str, str]) -> web.Response:
         if request.method == "GET" and not key[2]:
@@ -153,6 +170,8 @@ class Double:
 
     def _create(self, key: tuple[str, str, str], body: Json) -> web.Response:
         name = body["metadata"]["name"]
+        if (key[0], key[1], name) in self.objects:
+            return _status(409, "AlreadyExists", f"{key[0]} {name} already exists")
         fields = {each: value for each, value in body.items() if each != "metadata"}
         return web.json_response(self.add(key[0], name, key[1], **fields), status=201)
 

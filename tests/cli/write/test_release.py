@@ -11,7 +11,7 @@ import pytest
 from cli import confirming
 from cli.endings import FINE, NO, NOT_READ, WRONG_USE
 from cli.write import opting_out, pacing, releasing, standstill
-from extender.snapshot import _guarded
+from extender.ledger import _guarded
 from kube.objects import names
 from kube.objects.gang import Gang
 from tests.cli.write.cluster import LABEL, Double

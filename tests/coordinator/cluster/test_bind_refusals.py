@@ -141,7 +141,7 @@ def test_the_next_leader_begins_without_it() -> None:
     world = refused_world()
     world.settle(seconds=PATIENCE.bind + 1)
     world.leader.resign()
-    assert not world.leader.state.term.refusals.namespaces
+    assert not world.leader.state.known.term.refusals.namespaces
 
 
 def refused(node_name: str, said: str = "no") -> ObservedPod:

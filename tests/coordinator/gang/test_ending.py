@@ -59,7 +59,7 @@ def test_nothing_is_kept_for_a_ray_cluster_that_is_being_deleted() -> None:
         "the RayCluster is being deleted: no pod is released any more, and no slot is kept; "
         "1 pod is still bound"
     )
-    [view] = [each for each in world.leader.state.views.values() if each.key.name == "a"]
+    [view] = [each for each in world.leader.state.known.views.values() if each.key.name == "a"]
     assert not view.waits_for_room
     lose(world, "headgroup")
     world.settle(seconds=5)

@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator.gang.demand import NotReady, demand
-from coordinator.gang.pod_sets import survey
+from coordinator.gang.pods.pod_sets import survey
 from kube.objects.base import ObjectMeta
 from kube.objects.ray import RayCluster, RayClusterCondition, RayClusterStatus
 from kube.ray.gang_terms import GangTerms, PodSetTerms

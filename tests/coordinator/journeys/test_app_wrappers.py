@@ -496,7 +496,7 @@ def test_one_that_is_over_counts_nowhere_and_a_new_leader_mends_what_an_older_re
     world.elect(0)
     world.settle(seconds=10)
     assert gang_status(world)["phase"] == "Finished"
-    counts = world.leader.state.term.counts
+    counts = world.leader.state.known.term.counts
     assert (dict(counts.gangs), dict(counts.without_room)) == ({}, {})
 
 
@@ -882,7 +882,7 @@ def test_a_pod_of_an_earlier_app_wrapper_is_no_member() -> None:
     world.create(pod)
     world.settle(seconds=10)
     uid = wrapper_of(world.api, "a")["metadata"]["uid"]
-    members = world.leader.state.cache.members(key("appwrapper.a"), uid)
+    members = world.leader.state.known.cache.members(key("appwrapper.a"), uid)
     assert len(members) == 4
 
 

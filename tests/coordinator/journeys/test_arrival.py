@@ -18,7 +18,7 @@ def phase(world: World, name: str) -> str:
 
 def asked_since(world: World, name: str) -> float:
     """Since when a gang waits, in seconds since the world began."""
-    asked = world.leader.state.views[key(name)].queueing.asked
+    asked = world.leader.state.known.views[key(name)].queueing.asked
     assert isinstance(asked, PendingGang)
     return asked.created - WALL
 
@@ -88,9 +88,9 @@ def test_a_reference_to_no_such_owner_leaves_the_time_of_the_raycluster(
     world.create(cluster)
     world.leader.hear_all()
     found = next(
-        c for c in world.leader.state.cache.sources.values() if c.metadata.name == "forged"
+        c for c in world.leader.state.known.cache.sources.values() if c.metadata.name == "forged"
     )
-    assert world.leader.state.cache.owners.arrived_at(found) == WALL + 60.0
+    assert world.leader.state.known.cache.owners.arrived_at(found) == WALL + 60.0
 
 
 def test_a_reference_to_an_owner_that_names_another_raycluster_lends_neither_age_nor_shelter() -> (
@@ -104,8 +104,8 @@ def test_a_reference_to_an_owner_that_names_another_raycluster_lends_neither_age
     )
     world.create(owned_by(job_of(world.api, "job"), gang_of("forged", 1)))
     world.settle(seconds=10)
-    owners = world.leader.state.cache.owners
-    found = world.leader.state.cache.sources[key("forged")]
+    owners = world.leader.state.known.cache.owners
+    found = world.leader.state.known.cache.sources[key("forged")]
     assert owners.arrived_at(found) == WALL + 60.0
     assert parts(world, "job-1")[0].kept_because.startswith("RayJob job would be lost")
     assert parts(world, "forged")[0].kept_because == ""

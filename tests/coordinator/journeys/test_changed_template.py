@@ -76,7 +76,7 @@ def test_a_slot_is_kept_for_a_pod_that_is_still_to_come() -> None:
     workers = [pod for pod in world.pods("a") if "workers" in name_of(pod)]
     world.api.remove(key_of(workers[-1]))
     world.leader.hear_all()
-    [view] = world.leader.state.views.values()
+    [view] = world.leader.state.known.views.values()
     [standing] = [each for each in view.survey.standing if each.terms.name == "workers"]
     assert (len(standing.waiting), standing.vacant, standing.missing) == (1, 1, 1)
 
@@ -157,10 +157,11 @@ def test_a_replica_that_is_half_made_again_costs_no_slot() -> None:
     queue = world.leader.watch.queues["pods"]
     queue.remove(next(each for each in queue if each.key == key_of(late)))
     world.leader.hear("pods")
-    assert [view.reservation.placement for view in world.leader.state.views.values()] != [None]
+    views = world.leader.state.known.views.values()
+    assert [view.reservation.placement for view in views] != [None]
     assert slots(world) == 3
     world.create(foreign_pod("late", "n1", cpu=0))
-    [view] = world.leader.state.views.values()
+    [view] = world.leader.state.known.views.values()
     assert view.reservation.reserved.room.total() == 2
 
 

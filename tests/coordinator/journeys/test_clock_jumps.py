@@ -6,7 +6,7 @@ from coordinator.messages.actions import DeletePod, EvictPod
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import foreign_pod, gang_of, node
 from tests.coordinator.deeds import slots
-from tests.coordinator.gang.test_kept_slots import QUOTA, failure
+from tests.coordinator.gang.pods.test_kept_slots import QUOTA, failure
 from tests.coordinator.journeys.test_late_starts import READY, begun
 from tests.coordinator.journeys.test_owners import with_job
 from tests.coordinator.journeys.test_preemption import IN_TEAM, LOWER, PDB, urgent, workers_of

@@ -270,7 +270,7 @@ def test_a_release_that_arrives_when_its_placement_is_gone_is_cleared_away() -> 
     leader = world.leader
     world.delete("nodes", "n1")
     leader.hear("nodes")
-    assert next(iter(leader.state.views.values())).reservation.placement is None
+    assert next(iter(leader.state.known.views.values())).reservation.placement is None
     world.create(node("n2", cpu=1))
     world.settle(seconds=5)
     assert world.bound("a") == {"n2": 1}
@@ -389,7 +389,7 @@ def test_a_pod_nominated_to_its_own_node_is_counted_once() -> None:
     head = world.pods("a")[0]
     world.api.change(head, lambda pod: pod["status"].update(nominatedNodeName="n1"))
     leader.hear("pods")
-    assert leader.state.cache.columns().free.min() >= 0
+    assert leader.state.known.cache.columns().free.min() >= 0
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 3}
     assert not [a for a in leader.log if isinstance(a, FencePod | DeletePod)]
@@ -430,11 +430,11 @@ def test_the_slots_of_a_gang_of_which_nothing_is_left_are_given_up() -> None:
         world.api.remove(key_of(pod))
     leader = world.leader
     leader.hear_all()
-    assert all(view.reservation.placement is not None for view in leader.state.views.values())
+    assert all(view.reservation.placement is not None for view in leader.state.known.views.values())
     world.api.now += PATIENCE.slot - 1.0
     leader.tick()
-    assert all(view.reservation.placement is not None for view in leader.state.views.values())
+    assert all(view.reservation.placement is not None for view in leader.state.known.views.values())
     world.api.now += 1.0
     leader.tick()
 
-    assert [view.reservation.placement for view in leader.state.views.values()] == [None]
+    assert [view.reservation.placement for view in leader.state.known.views.values()] == [None]

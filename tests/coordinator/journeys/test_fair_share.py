@@ -189,7 +189,7 @@ def test_an_idle_queue_and_one_that_stays_as_it_is_are_written_seldom() -> None:
     before = len(status_writes(world))
     world.settle(seconds=10 * INTERVAL)
     assert len(status_writes(world)) == before, "nothing is left to tell of"
-    assert world.leader.state.fair.next_at is None
+    assert world.leader.state.known.fair.next_at is None
 
 
 # ---- bad input

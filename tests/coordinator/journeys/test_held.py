@@ -409,8 +409,8 @@ def test_a_quota_of_the_namespace_keeps_it_waiting_and_nothing_is_created() -> N
 
 def test_queues_count_it_and_evictions_of_it_need_no_pods() -> None:
     world = crowded(held_gang("a", 3))
-    assert world.leader.state.reports.census.pending["default"] == 1
-    assert is_foreseen(world.leader.state.views[key("a")].held.expected.foresight.pods[0])
+    assert world.leader.state.known.reports.census.pending["default"] == 1
+    assert is_foreseen(world.leader.state.known.views[key("a")].held.expected.foresight.pods[0])
 
 
 LOWER = {"withinQueue": "LowerPriority"}
@@ -465,7 +465,7 @@ def test_a_held_gang_that_has_a_placement_and_no_pods_is_stopped_at_once() -> No
     leader.hear_all()
     leader.act_all_but(ResumeRayCluster)
     choose_whole(world, "p", "low")
-    assert leader.state.views[key("low")].eviction.last is not None
+    assert leader.state.known.views[key("low")].eviction.last is not None
     leader.act_all_but(ResumeRayCluster)
     assert "placement" not in world.status("low")
     assert not had_pods(world.api, "low")
@@ -474,7 +474,7 @@ def test_a_held_gang_that_has_a_placement_and_no_pods_is_stopped_at_once() -> No
 def test_what_can_only_be_known_of_pods_that_exist_is_not_held() -> None:
     world = crowded(held_gang("c", 0))
     leader = world.leader
-    leader.state.foresee = lambda *_: Unforeseeable("headGroupSpec.template: spec.nodeName")
+    leader.state.known.foresee = lambda *_: Unforeseeable("headGroupSpec.template: spec.nodeName")
     world.create(held_gang("a", 3))
     world.settle(seconds=30)
     assert (world.gated("a"), phase_of(world)) == (4, "")
@@ -485,7 +485,7 @@ def test_what_can_only_be_known_of_pods_that_exist_is_not_held() -> None:
 
 def test_pods_that_nothing_would_admit_are_not_created() -> None:
     world = World(node("n1", cpu=4))
-    world.leader.state.foresee = lambda *_: NeverAdmitted("LimitRange small: at most 1 cpu")
+    world.leader.state.known.foresee = lambda *_: NeverAdmitted("LimitRange small: at most 1 cpu")
     world.create(held_gang("a", 3))
     world.settle(seconds=30)
     assert not had_pods(world.api, "a")
@@ -617,14 +617,14 @@ def test_room_is_kept_while_pods_come_of_which_the_first_are_not_as_foreseen() -
         leader.hear("pods", 1)
         world.api.now += 1.0
         leader.tick()
-        assert leader.state.views[key("a")].reservation.reserved.slots.total() == 4
+        assert leader.state.known.views[key("a")].reservation.reserved.slots.total() == 4
     world.settle(seconds=30)
     assert world.bound("a") == {"n1": 4}
 
 
 def test_nothing_is_foreseen_before_all_rules_of_admission_are_known() -> None:
     world = World(node("n1", cpu=4))
-    world.leader.state.cache.admission.unlisted.add(LimitRange)
+    world.leader.state.known.cache.admission.unlisted.add(LimitRange)
     world.create(held_gang("a", 3))
     world.settle(seconds=30)
     assert not had_pods(world.api, "a")
@@ -931,7 +931,7 @@ def test_more_pods_than_can_be_kept_in_memory_are_judged_when_others_are_gone(
     status = world.status("c")
     assert status["reason"] == "Held"
     assert "its pods (4) are judged when fewer pods of held gangs wait" in status["message"]
-    assert not world.leader.state.views[key("c")].held.expected.foresight.pods
+    assert not world.leader.state.known.views[key("c")].held.expected.foresight.pods
     world.delete("rayclusters", "a")
     world.settle(seconds=10)
     assert world.status("c")["reason"] == "NeverFits"

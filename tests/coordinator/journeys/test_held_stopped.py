@@ -155,7 +155,7 @@ def test_no_pod_is_nominated_that_does_not_exist() -> None:
     world.kubelets = lambda: None  # type: ignore[method-assign]
     world.create(held(urgent("p", 3)))
     world.settle(seconds=10)
-    view = world.leader.state.views[key("p")]
+    view = world.leader.state.known.views[key("p")]
     assert view.queueing.planned is not None
     assert not [each for each in world.leader.log if isinstance(each, NominatePod)]
     world.kubelets = kubelets  # type: ignore[method-assign]

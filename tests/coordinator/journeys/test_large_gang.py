@@ -12,11 +12,10 @@ from coordinator.messages.events import (
     Event,
     GangSeen,
     NodeSeen,
-    PodPatchEnded,
     PodSeen,
     TermStarted,
-    WriteEnded,
 )
+from coordinator.messages.write_ends import PodPatchEnded, WriteEnded
 from coordinator.record.spec import body_of, spec_of
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import ObservedPod, observe

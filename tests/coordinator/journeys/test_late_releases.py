@@ -181,7 +181,7 @@ def test_a_node_that_takes_no_pods_for_a_moment_keeps_the_room_of_what_is_sent_t
         cordon(world, "n2", off=off)
         for _ in range(2):
             go_on(leader)
-            leader.state.agenda.dirty.add(key("a"))
+            leader.state.known.agenda.dirty.add(key("a"))
             leader.handle([])
     assert asked_for(leader, "b") == []
     world.settle(seconds=20)
@@ -363,9 +363,9 @@ def test_a_raycluster_that_is_told_of_late_has_the_room_of_its_pods_counted_once
     world.leader.act()
     world.leader.resign()
     world.elect(1, hear="gangs")
-    table = second.state.cache.table
-    assert key("a") not in second.state.views
+    table = second.state.known.cache.table
+    assert key("a") not in second.state.known.views
     assert table._used["n1"]["cpu"] == 2000
     second.hear_all()
-    assert key("a") in second.state.views
+    assert key("a") in second.state.known.views
     assert table._used["n1"]["cpu"] == 2000

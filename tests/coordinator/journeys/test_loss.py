@@ -28,7 +28,7 @@ from tests.coordinator.builders import (
     template,
 )
 from tests.coordinator.deeds import slots
-from tests.coordinator.gang.test_kept_slots import INVALID, QUOTA, failure, kept, lose_workers
+from tests.coordinator.gang.pods.test_kept_slots import INVALID, QUOTA, failure, kept, lose_workers
 from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World, is_gated, key, name_of
@@ -420,7 +420,7 @@ def test_a_gang_that_breaks_comes_after_others_for_a_time_under_the_next_leader_
 
 
 def setbacks(world: World) -> int:
-    asked = world.leader.state.views[key("a")].queueing.asked
+    asked = world.leader.state.known.views[key("a")].queueing.asked
     assert isinstance(asked, PendingGang)
     return asked.setbacks
 

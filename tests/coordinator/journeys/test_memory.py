@@ -16,7 +16,8 @@ import pytest
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.repair import overfull
 from coordinator.messages.events import Teller
-from extender.snapshot import Ledger, watched_pod
+from extender.ledger import Ledger
+from extender.snapshot import watched_pod
 from kube.codec.observed_pod import observe
 from kube.objects import core as core_objects
 from kube.objects import names

@@ -3,11 +3,11 @@
 import pytest
 
 from coordinator.messages.actions import WakeKubeRay
-from coordinator.reconcile.missed_pods import WAKE_AFTER
+from coordinator.reconcile.repair.missed_pods import WAKE_AFTER
 from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, gang_of, node
-from tests.coordinator.gang.test_kept_slots import QUOTA, failure
+from tests.coordinator.gang.pods.test_kept_slots import QUOTA, failure
 from tests.coordinator.world import World, name_of
 
 

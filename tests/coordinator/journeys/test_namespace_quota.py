@@ -1,11 +1,18 @@
 """Gangs of a namespace whose ResourceQuota does not hold all of them."""
 
-import pytest
+from dataclasses import dataclass, field
 
-from tests.coordinator.app_wrappers import app_wrapper, job, pods_of
-from tests.coordinator.builders import Json, gang_of, node
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.objects import names
+from tests.coordinator.api import key_of
+from tests.coordinator.app_wrappers import app_wrapper, job, nodes_of, pods_of
+from tests.coordinator.builders import TEAM, Json, foreign_pod, gang_of, node
 from tests.coordinator.namespace_quota import CPUS, QuotaWorld, cpus_used
 from tests.coordinator.ray_jobs import owned_by, ray_job, ray_service
+from tests.examples import examples
 
 HOUR = 3600.0
 
@@ -44,6 +51,13 @@ def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second() 
     world.delete("rayclusters", "qa")
     world.settle(seconds=HOUR)
     assert world.bound("qb") == {"n1": 5}
+
+
+def test_a_quota_that_is_deleted_wakes_kuberay_for_all_that_it_refused() -> None:
+    world = two_that_met()
+    world.delete("resourcequotas", "compute")
+    world.settle(seconds=10)
+    assert (world.bound("qa"), world.bound("qb")) == ({"n1": 5}, {"n1": 5})
 
 
 def run_one_after_another(world: QuotaWorld, names: list[str]) -> list[str]:
@@ -219,3 +233,137 @@ def test_a_leader_that_takes_over_suspends_none_twice() -> None:
         world.leader.restart()
         world.elect(0)
     assert run_one_after_another(world, ["qa", "qb"]) == ["qa", "qb"]
+
+
+def held_ahead(cluster: Json) -> Json:
+    """What the webhook makes of a Ray cluster for which the quota has no room."""
+    cluster["spec"]["suspend"] = True
+    cluster["metadata"]["annotations"] |= {names.HELD: "true"}
+    return cluster
+
+
+def test_gangs_that_were_held_ahead_take_no_quota_and_start_in_their_order() -> None:
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(held_ahead(gang_of("qa", 4)), held_ahead(urgent(gang_of("qb", 4), 100)))
+    world.settle(seconds=60)
+    assert (world.pods("qa"), world.pods("qb"), cpus_used(world.api)) == ([], [], 4)
+    assert world.status("qb")["held"]["phase"] == "Waiting"
+    said = "ResourceQuota compute: the gang needs 5000m of requests.cpu; 4000m of 8000m are left"
+    assert said in world.status("qb")["message"]
+    world.delete("rayclusters", "x")
+    assert run_one_after_another(world, ["qa", "qb"]) == ["qb", "qa"]
+    assert all(obj["spec"]["suspend"] is False for obj in world.api.all("rayclusters"))
+
+
+def test_a_gang_that_was_held_ahead_starts_though_smaller_ones_keep_coming() -> None:
+    """They find room as they are created; what comes free is for the one that was first."""
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(held_ahead(gang_of("large", 7)))
+    world.settle(seconds=10)
+    world.create(gang_of("small", 1))
+    world.settle(seconds=60)
+    assert world.bound("small") == {"n1": 2}
+    world.delete("rayclusters", "x")
+    world.create(held_ahead(gang_of("late", 6)))
+    world.settle(seconds=60)
+    assert (world.pods("large"), world.pods("late")) == ([], [])
+    world.delete("rayclusters", "small")
+    world.settle(seconds=60)
+    assert world.bound("large") == {"n1": 8}
+
+
+# --- whatever comes, in whatever order ------------------------------------------------------------
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[tuple[str, int]]:
+    """Gangs that come, strangers that take quota, gangs that are resumed by hand, and time."""
+    kinds = ["gang", "gang", "job", "wrapped", "strangers", "resume", "end", "time"]
+    return draw(st.lists(st.tuples(st.sampled_from(kinds), st.integers(0, 6)), min_size=3))
+
+
+@given(st.integers(4, 9), events())
+@examples(30, otherwise=3)
+def test_every_gang_of_a_namespace_starts_once_strangers_and_running_gangs_end(
+    cpus: int, course: list[tuple[str, int]]
+) -> None:
+    """Nothing but the first may be suspended for ever, so each has its turn."""
+    play = Play(QuotaWorld(cpus, node("n1", cpu=100)), cpus)
+    for kind, number in course[:8]:
+        play.do(kind, number)
+    play.end_strangers()
+    for _ in play.left.copy():
+        play.world.settle(seconds=4000)
+        play.end_all_that_run()
+    assert play.left == []
+
+
+@dataclass
+class Play:
+    """What happens in a namespace."""
+
+    world: QuotaWorld
+    cpus: int
+    left: list[str] = field(default_factory=list)
+    """Gangs that did not run yet."""
+    made: int = 0
+    resumed: bool = False
+    """Whether one gang cannot be suspended any more; two of them may block each other."""
+
+    def do(self, kind: str, number: int) -> None:
+        name = f"{kind}-{self.made}"
+        self.made += 1
+        workers = min(number, self.cpus - 1)
+        match kind:
+            case "gang":
+                self._come(name, urgent(gang_of(name, workers), number % 2))
+            case "job":
+                self._come(name, ray_job(name, gang_of("", workers), activeDeadlineSeconds=10**6))
+            case "wrapped":
+                self._come(name, app_wrapper(name, job(f"work-{name}", workers + 1)))
+            case "strangers":
+                free = self.cpus - cpus_used(self.world.api)
+                found = (foreign_pod(f"{name}-{at}", "n1") for at in range(min(number, free)))
+                self.world.create(*found)
+            case "resume":
+                self._resume(number)
+            case "end":
+                self.end_all_that_run()
+            case _:
+                self.world.settle(seconds=10.0**number / 100)
+
+    def _come(self, name: str, made: Json) -> None:
+        self.world.create(made)
+        self.left.append(name)
+
+    def _resume(self, number: int) -> None:
+        """A person sets `suspend: false` on one that is suspended."""
+        held = [e for e in self.world.api.all("rayclusters") if e["spec"].get("suspend")]
+        if held and not self.resumed:
+            self.resumed = True
+            self.world.edit(held[number % len(held)]["metadata"]["name"], suspend=False)
+
+    def end_strangers(self) -> None:
+        api = self.world.api
+        for each in [pod for pod in api.all("pods") if pod["metadata"]["namespace"] != TEAM]:
+            api.remove(key_of(each))
+
+    def end_all_that_run(self) -> None:
+        for name in self.left.copy():
+            plural, is_running = self._found(name)
+            if is_running:
+                self.world.delete(plural, name)
+                self.left.remove(name)
+
+    def _found(self, name: str) -> tuple[str, bool]:
+        """Of which kind a gang is, and whether all of it runs."""
+        api, kind = self.world.api, name.partition("-")[0]
+        if kind == "wrapped":
+            return "appwrappers", bool(nodes_of(api, name))
+        if kind == "job":
+            found = next(each for each in api.all("rayjobs") if each["metadata"]["name"] == name)
+            cluster = (found.get("status") or {}).get("rayClusterName", "")
+            return "rayjobs", bool(cluster and self.world.bound(cluster))
+        return "rayclusters", bool(self.world.bound(name))

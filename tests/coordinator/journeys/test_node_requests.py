@@ -305,7 +305,7 @@ def test_a_coordinator_that_may_not_ask_says_so_and_a_dry_run_does_not(
     allowed: bool | None, said: bool
 ) -> None:
     world = World(node("n", cpu=8), elastic())
-    world.leader.state.cache.node_requests.allowed = allowed
+    world.leader.state.known.cache.node_requests.allowed = allowed
     world.create(gpu_gang("a", 2))
     world.settle(seconds=90)
     assert not requests(world)

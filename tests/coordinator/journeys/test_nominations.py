@@ -13,12 +13,12 @@ from coordinator.gang import nominations as rules
 from coordinator.gang import start_window
 from coordinator.gang.assumed_pods import assumed_claims
 from coordinator.gang.nominations import Guard
+from coordinator.gang.pods.nominating import LONGEST_ASTRAY, MOST_IN_FLIGHT
 from coordinator.gang.start_window import UNDER_WAY
-from coordinator.gang.view import LONGEST_ASTRAY, MOST_IN_FLIGHT
 from coordinator.messages.actions import NominatePod, ReleasePod, WriteGangStatus
 from coordinator.messages.events import SchedulerSeen
-from coordinator.reconcile.nominations import PAUSE
-from coordinator.state.run_cycle import existing_pods
+from coordinator.reconcile.pod_writes.nominations import PAUSE
+from coordinator.state.cycle.run_cycle import existing_pods
 from coordinator.state_machine import CoordinatorState
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
@@ -80,15 +80,15 @@ def slots_by_name(state: CoordinatorState) -> dict[str, str]:
 
 
 def _promised(state: CoordinatorState) -> list[tuple[ObservedPod, str]]:
-    standing = [each for view in state.views.values() for each in view.survey.standing]
+    standing = [each for view in state.known.views.values() for each in view.survey.standing]
     given = [pair for each in standing for pair in each.with_slot]
     return [*given, *((pod, pod.settled_on) for each in standing for pod in each.settled)]
 
 
 def taken(state: CoordinatorState) -> list[object]:
     """Everything of others that a verdict counts: room, pods, disks, claims, quota."""
-    cache, index = state.cache, state.cache.pod_index
-    assumed = existing_pods(state)
+    cache, index = state.known.cache, state.known.cache.pod_index
+    assumed = existing_pods(state.known)
     return [
         {node: dict(used) for node, used in cache.table._used.items() if used},
         {priority: dict(sums) for priority, sums in cache.table._nominated.items()},
@@ -99,8 +99,8 @@ def taken(state: CoordinatorState) -> list[object]:
         dict(assumed._assumed_anti_affinity),
         dict(cache.storage._mounted),
         dict(cache.storage._users),
-        sorted(key for view in state.views.values() for key in assumed_claims(view)),
-        state.quota.gangs,
+        sorted(key for view in state.known.views.values() for key in assumed_claims(view)),
+        state.known.quota.gangs,
     ]
 
 
@@ -150,7 +150,7 @@ def test_a_nomination_elsewhere_takes_room_there_until_it_is_taken_back() -> Non
     for _ in range(3):
         leader.act_all_but(NominatePod)
         leader.cycle()
-    assert leader.state.views[GangKey(TEAM, "small")].reservation.placement is None
+    assert leader.state.known.views[GangKey(TEAM, "small")].reservation.placement is None
     [asked] = leader.todo
     assert isinstance(asked, NominatePod)
     assert asked.node == ""
@@ -169,7 +169,7 @@ def test_pods_get_the_slots_that_they_are_nominated_to() -> None:
     assert {where[name_of(first)], where[name_of(second)]} == {"n1", "n2"}
     crossed = {name_of(first): where[name_of(second)], name_of(second): where[name_of(first)]}
     world.leader.todo.clear()
-    state.views[next(iter(state.views))].pod_writes.targets.clear()
+    state.known.views[next(iter(state.known.views))].pod_writes.targets.clear()
     for pod in (first, second):
         nominate(world, pod, crossed[name_of(pod)])
     world.leader.hear_all()
@@ -205,7 +205,7 @@ def test_a_nominated_pod_that_is_being_deleted_takes_room_beside_its_slot() -> N
 
 
 def _cpu_on(state: CoordinatorState, name: str) -> Any:
-    return state.cache.table._used[name]["cpu"]
+    return state.known.cache.table._used[name]["cpu"]
 
 
 # ---- what is written
@@ -245,8 +245,8 @@ def with_a_line(guard: Guard) -> World:
         world.create(ray_cluster(f"g{number}", group("workers", 1), created=1 + number))
     decided(world)
     state, last = world.leader.state, GangKey(TEAM, LAST)
-    state.views[last].repairs.lost_room = True
-    state.agenda.dirty.add(last)
+    state.known.views[last].repairs.lost_room = True
+    state.known.agenda.dirty.add(last)
     world.leader.handle([])
     return world
 
@@ -426,7 +426,7 @@ def test_a_nomination_follows_the_placement() -> None:
     leader.act_all_but(ReleasePod)
     state = leader.state
     assert {field_of(world, name) for name in pods} <= {"", "n2"}
-    assert not [pod for pod in state.cache.pods.values() if pod.nominated_to == "n1"]
+    assert not [pod for pod in state.known.cache.pods.values() if pod.nominated_to == "n1"]
 
 
 def test_nominations_of_a_gang_that_is_being_deleted_are_taken_back() -> None:
@@ -497,7 +497,7 @@ def test_nominations_that_repeat_a_plan_take_nothing_beside_what_is_held() -> No
     for pod in world.pods("p"):
         nominate(world, pod, "")
     world.leader.hear_all()
-    assert {pod.nominated_to for pod in state.cache.pods.values()} == {""}
+    assert {pod.nominated_to for pod in state.known.cache.pods.values()} == {""}
     assert taken(state) == before
 
 
@@ -509,7 +509,7 @@ def test_a_new_leader_lets_nominations_stand_until_its_first_cycle_explains_them
     validate(other.state)
     other.cycle()
     other.act_all()
-    assert other.state.cycles.memory is not None
+    assert other.state.known.cycles.memory is not None
     assert not [each for each in other.log if isinstance(each, NominatePod)]
     assert fields(world, "p") == {"n1"}
 
@@ -612,7 +612,7 @@ def test_a_gang_that_is_opted_out_leaves_its_nominations_to_kube_scheduler() -> 
     opt(world, "false", "p")
     world.settle(seconds=3)
     assert not any(is_gated(pod) for pod in world.pods("p"))
-    assert world.leader.state.term.astray == {}
+    assert world.leader.state.known.term.astray == {}
     go_on(world)
     assert world.bound("p") == {"n1": 4}
 

@@ -6,14 +6,15 @@ import pytest
 
 from coordinator.gang import nominations as rules
 from coordinator.gang import start_window
-from coordinator.gang.left_nominations import LEFT_DELAY
 from coordinator.gang.nominations import Guard
-from coordinator.gang.view import LONGEST_ASTRAY, MOST_IN_FLIGHT, PARTS, Nominating
+from coordinator.gang.pods.left_nominations import LEFT_DELAY
+from coordinator.gang.pods.nominating import LONGEST_ASTRAY, MOST_IN_FLIGHT, PARTS, Nominating
 from coordinator.messages.actions import Action, NominatePod, ReleasePod
 from coordinator.messages.events import SchedulerSeen, SightLost, SightRegained
 from coordinator.reconcile.look import Scene
-from coordinator.reconcile.nominations import PAUSE
-from coordinator.state_machine import CoordinatorState
+from coordinator.reconcile.pod_writes.nominations import PAUSE
+from coordinator.state import gang_looks
+from coordinator.state.known import Known
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Key, Outcome, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
@@ -72,7 +73,7 @@ def take_over(world: World) -> None:
 
 def placed_by_name(world: World) -> dict[str, str]:
     """The slots of the pods that wait, as the next leader reads them."""
-    [view] = world.replicas[1].state.views.values()
+    [view] = world.replicas[1].state.known.views.values()
     return {pod.name: node for each in view.survey.standing for pod, node in each.with_slot}
 
 
@@ -158,7 +159,7 @@ def test_a_nomination_that_others_overwrite_is_written_again(
     nominate(world, world.api.get(Key("pods", TEAM, name)), "n2")
     leader = world.leader
     leader.hear_all()
-    view = next(each for key, each in leader.state.views.items() if key.name == LAST)
+    view = next(each for key, each in leader.state.known.views.items() if key.name == LAST)
     assert view.nominating.astray.keys() == {"n2"}
     for _ in range(100):
         leader.act_all_but(ReleasePod)
@@ -276,7 +277,7 @@ def test_nominations_end_with_a_ray_cluster_that_is_gone_before_its_pods(
     go_on(world)
     assert world.bound("v") == {"n1": 4} or not world.pods("v")
     assert len(nominations(world, "p")) == 8
-    assert world.leader.state.term.left == {}
+    assert world.leader.state.known.term.left == {}
 
 
 def test_nominations_that_cannot_be_taken_back_are_tried_ever_more_seldom() -> None:
@@ -307,7 +308,7 @@ def test_nominations_of_pods_that_go_with_their_ray_cluster_are_not_written() ->
     world.leader.hear_all()
     pass_time(world, LEFT_DELAY)
     assert len(nominations(world)) == before
-    assert world.leader.state.term.left == {}
+    assert world.leader.state.known.term.left == {}
 
 
 def test_nominations_that_are_left_end_with_the_blindness() -> None:
@@ -353,13 +354,13 @@ def test_nominations_go_with_the_placement_to_another_node() -> None:
 def count_looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The gangs that are looked at from now on."""
     looks: list[str] = []
-    look_at = CoordinatorState._look_at
+    look_at = gang_looks.look_at
 
-    def counted(state: CoordinatorState, key: GangKey, scene: Scene) -> list[Action]:
+    def counted(known: Known, key: GangKey, scene: Scene) -> list[Action]:
         looks.append(key.name)
-        return look_at(state, key, scene)
+        return look_at(known, key, scene)
 
-    monkeypatch.setattr(CoordinatorState, "_look_at", counted)
+    monkeypatch.setattr(gang_looks, "look_at", counted)
     return looks
 
 

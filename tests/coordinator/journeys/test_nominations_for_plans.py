@@ -87,7 +87,7 @@ def test_a_new_leader_releases_nothing_beside_a_plan_before_it_is_taken_back() -
     old.hear_all()
     assert [each.node for each in old.todo if isinstance(each, NominatePod)] == [""] * 4
     new = world.elect(1, clean=True)
-    assert GangKey(TEAM, "g") in new.state.views
+    assert GangKey(TEAM, "g") in new.state.known.views
     assert new.releases() == []
     assert [each.node for each in new.log if isinstance(each, NominatePod)] == [""] * 4
     new.act_all()

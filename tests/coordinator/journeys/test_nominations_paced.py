@@ -6,11 +6,12 @@ import pytest
 
 from coordinator.gang import nominations as rules
 from coordinator.gang.nominations import FORBIDDEN_FOR, PER_SECOND, Guard, Pace
+from coordinator.gang.pods.nominating import CALM, FIRST_MOVE_PAUSE, LONGEST_MOVE_PAUSE, PlanMoves
 from coordinator.gang.start_window import UNDER_WAY
-from coordinator.gang.view import CALM, FIRST_MOVE_PAUSE, LONGEST_MOVE_PAUSE, PlanMoves
 from coordinator.messages.actions import NominatePod, ReleasePod
-from coordinator.messages.events import NominationEnded, SchedulerSeen
-from coordinator.reconcile.nominations import PAUSE, PAUSE_IN_LINE
+from coordinator.messages.events import SchedulerSeen
+from coordinator.messages.write_ends import NominationEnded
+from coordinator.reconcile.pod_writes.nominations import PAUSE, PAUSE_IN_LINE
 from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Key
@@ -126,7 +127,7 @@ def test_a_gang_in_the_line_that_lost_its_room_is_nominated_after_a_moment() -> 
 
 def placed_on(world: World, gang: GangKey) -> set[str]:
     """The nodes of the slots of a gang, none of which is taken."""
-    standing = world.leader.state.views[gang].survey.standing
+    standing = world.leader.state.known.views[gang].survey.standing
     return {node for each in standing for _, node in each.with_slot}
 
 

@@ -128,7 +128,7 @@ def test_the_gang_of_a_rayjob_that_ended_before_it_started_is_not_started(state:
     status = world.status("job-1")
     assert (status["phase"], status["reason"]) == ("Finished", "JobEnded")
     assert status.get("position", 0) == 0
-    assert not world.leader.state.term.counts.without_room
+    assert not world.leader.state.known.term.counts.without_room
     assert f"RayJob job has ended ({state})" in status["message"]
     assert "KubeRay ends" not in status["message"]
     assert warnings(world) == []

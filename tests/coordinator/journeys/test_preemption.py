@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.gang.eviction import FIRST_KEEP
+from coordinator.gang.eviction.endings import FIRST_KEEP
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
@@ -17,9 +17,9 @@ from coordinator.messages.actions import (
     TryEviction,
     WriteGangStatus,
 )
-from coordinator.reconcile.eviction import AT_ONCE
-from coordinator.state.cycle_input import line_up, queues_of
-from coordinator.state.preemptible import parts_of
+from coordinator.reconcile.eviction.evictions import AT_ONCE
+from coordinator.state.cycle.cycle_input import line_up, queues_of
+from coordinator.state.cycle.preemptible import parts_of
 from kube.api.errors import TooManyRequests
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
@@ -326,7 +326,7 @@ def test_the_room_that_surplus_is_on_its_way_to_is_kept_until_it_is_gone(
         leader = world.elect(1)
         leader.cycle()
         leader.act_all_but(EvictPod)
-    assert leader.state.views[key("v")].reservation.reserved.slots.total() == 1
+    assert leader.state.known.views[key("v")].reservation.reserved.slots.total() == 1
     assert world.gated("p") == 1
     world._schedule_one = schedule_one  # type: ignore[method-assign]
     if binds:
@@ -413,7 +413,7 @@ def test_a_gang_that_a_budget_protects_is_not_stopped_and_chosen_again_later() -
     assert world.status("v")["phase"] == "Running"
     assert ending(world, "v") == []
     assert parts(world, "v")[0].kept_because == str(PDB)
-    before = world.leader.state.agenda.cycle_wanted
+    before = world.leader.state.known.agenda.cycle_wanted
     world.settle(seconds=FIRST_KEEP)
     assert parts(world, "v")[0].kept_because == ""
     choose_whole(world, "p", "v")
@@ -495,7 +495,7 @@ def stay(world: World, prefix: str) -> None:
 
 
 def members(world: World, name: str) -> list[ObservedPod]:
-    return list(world.leader.state.cache.pods_of(key(name)))
+    return list(world.leader.state.known.cache.pods_of(key(name)))
 
 
 def test_a_gang_whose_eviction_is_refused_halfway_goes_on_being_stopped() -> None:
@@ -860,7 +860,7 @@ def test_a_trial_ends_where_the_queue_allows_no_preemption_any_more() -> None:
     world.settle(seconds=10)
     leader = world.leader
     world.create(urgent("p", 3, labels=IN_TEAM))
-    while not leader.state.term.trials:
+    while not leader.state.known.term.trials:
         world.kuberay()
         leader.hear_all()
         leader.act_all()
@@ -878,9 +878,9 @@ def test_a_trial_ends_with_the_gang_that_it_is_for() -> None:
     choose_whole(world, "p", "v")
     world.delete("rayclusters", "p")
     world.settle(seconds=20)
-    assert not world.leader.state.term.trials
+    assert not world.leader.state.known.term.trials
     assert evicted(world) == []
-    assert world.leader.state.views[key("v")].eviction.probes == {}
+    assert world.leader.state.known.views[key("v")].eviction.probes == {}
 
 
 def test_a_choice_that_changes_is_tried_anew_and_one_that_stands_is_not() -> None:
@@ -975,7 +975,7 @@ def test_a_gang_that_was_stopped_did_not_run_under_its_new_placement() -> None:
     leader.resign()
     world.elect(1)
     assert world.bound("v").total() in (0, 1)
-    assert not world.replicas[1].state.views[key("v")].survey.ran
+    assert not world.replicas[1].state.known.views[key("v")].survey.ran
 
 
 # ---- parts
@@ -1004,7 +1004,7 @@ def test_the_parts_of_gangs_are_all_that_they_hold() -> None:
     leader = world.leader
     choose(world, "p", *parts(world, "v")[1:3])
     for _ in range(30):
-        held = sum(h.amounts["cpu"] for h in leader.state.quota.of(key("v")).values())
+        held = sum(h.amounts["cpu"] for h in leader.state.known.quota.of(key("v")).values())
         room = [dict(each)["cpu"] for part in parts(world, "v") for _, each in part.room]
         assert sum(room) == held
         if leader.todo:
@@ -1025,7 +1025,7 @@ def test_surplus_that_ends_before_it_is_bound_is_in_some_part_at_each_step() -> 
     choose(world, "p", *parts(world, "v")[1:3])
     for _ in range(30):
         found.append(parts(world, "v"))
-        held = sum(h.amounts["cpu"] for h in leader.state.quota.of(key("v")).values())
+        held = sum(h.amounts["cpu"] for h in leader.state.known.quota.of(key("v")).values())
         room = [dict(each)["cpu"] for part in found[-1] for _, each in part.room]
         assert sum(room) == held
         if leader.todo:
@@ -1083,7 +1083,7 @@ def test_pods_that_an_opted_out_gang_adds_use_up_no_quota_that_covers_other_gang
 def test_of_an_opted_out_gang_only_that_quota_is_expected_back_which_it_counts_for() -> None:
     """The node gets back all."""
     world = opted_out_and_grown(3)
-    known = world.leader.state
+    known = world.leader.state.known
     holdings = list(queues_of(known, world.leader._moment()).holdings())
     assert [(each.queue, cpu_of(each.room)) for each in holdings] == [("a", 1000), ("", 3000)]
 
@@ -1188,12 +1188,12 @@ def test_parts_that_are_kept_from_one_cycle_to_the_next_are_as_they_would_be_fou
     leader, compared = world.leader, Counter[bool]()
 
     def compare() -> None:
-        if leader.state.agenda.late:
+        if leader.state.known.agenda.late:
             return  # these are looked at before a cycle
-        line_up(leader.state)
-        kept = list(parts_of(leader.state, leader._moment()))
-        leader.state.cycles.parts.clear()
-        assert kept == list(parts_of(leader.state, leader._moment()))
+        line_up(leader.state.known)
+        kept = list(parts_of(leader.state.known, leader._moment()))
+        leader.state.known.cycles.parts.clear()
+        assert kept == list(parts_of(leader.state.known, leader._moment()))
         compared[any(part.outlived for part in kept)] += bool(kept)
 
     world.create(gang_of("low", 4, labels=IN_TEAM, annotations=annotations))

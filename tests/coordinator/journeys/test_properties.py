@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from coordinator.gang.nominations import Guard
 from coordinator.messages.events import SchedulerSeen
-from coordinator.state.run_cycle import existing_pods
+from coordinator.state.cycle.run_cycle import existing_pods
 from kube.codec.pod_patches import pinned_node
 from kube.objects import core as core_objects
 from kube.objects import names
@@ -408,7 +408,7 @@ class Walk(RuleBasedStateMachine):
     def nobody_is_promised_what_is_not_there(self) -> None:
         """Only what came or changed behind the coordinator's back may exceed a node."""
         for replica in [each for each in self.world.replicas if each.leading]:
-            columns = replica.state.cache.columns()
+            columns = replica.state.known.cache.columns()
             for name, at in columns.index.items():
                 assert name in self.disturbed or columns.free[:, at].min() >= 0
 
@@ -439,7 +439,7 @@ class Walk(RuleBasedStateMachine):
 
     def nominations_repeat_placements(self) -> None:
         state = self.world.leader.state
-        pods = [pod for pod in state.cache.pods.values() if pod.gated and pod.nominated_to]
+        pods = [pod for pod in state.known.cache.pods.values() if pod.gated and pod.nominated_to]
         assert {pod.uid for pod in pods} <= repeated_nominations(state)
 
     def every_gang_is_whole_or_holds_nothing(self) -> None:
@@ -470,10 +470,10 @@ class Walk(RuleBasedStateMachine):
         assert (status["reason"], status.get("placement")) == ("Terminating", None)
 
     def no_gang_waits_that_could_start(self) -> None:
-        state = self.world.leader.state
-        demands = (view.queueing.asked for view in state.views.values())
+        known = self.world.leader.state.known
+        demands = (view.queueing.asked for view in known.views.values())
         asked = [each for each in demands if isinstance(each, PendingGang)]
-        for decision in run_cycle(asked, state.cache.columns(), existing=existing_pods(state)):
+        for decision in run_cycle(asked, known.cache.columns(), existing=existing_pods(known)):
             assert isinstance(decision.verdict, Refusal) or not decision.verdict.units
             assert isinstance(decision.verdict, Refusal) or not _minimum(asked, decision.key)
 

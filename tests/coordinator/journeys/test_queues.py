@@ -4,7 +4,6 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator import state_machine
 from coordinator.messages.actions import (
     Action,
     WriteGangStatus,
@@ -16,8 +15,8 @@ from coordinator.queues.holes import EACH as HOLES_EACH
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.look import Look
-from coordinator.state import agenda
-from coordinator.state.cycle_input import line_up, queues_of
+from coordinator.state import agenda, gang_looks
+from coordinator.state.cycle.cycle_input import line_up, queues_of
 from kube.objects import names
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
@@ -118,7 +117,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(look.view.key.name)
         advance(look)
 
-    monkeypatch.setattr(state_machine, "advance", advance_and_note)
+    monkeypatch.setattr(gang_looks, "advance", advance_and_note)
     return found
 
 
@@ -305,7 +304,7 @@ def test_a_misconfigured_gang_is_in_the_queue_that_it_asks_for(named: dict[str, 
     assert world.gang("a")["spec"]["queue"] == "team"
     told = {each["type"]: each for each in world.status("a")["conditions"]}["QuotaReserved"]
     assert (told["status"], told["reason"]) == ("False", "Misconfigured")
-    assert [queue for queue, *_ in world.leader.state.term.counts.gangs] == ["team"]
+    assert [queue for queue, *_ in world.leader.state.known.term.counts.gangs] == ["team"]
 
 
 def test_a_queue_that_goes_while_gangs_wait_in_it_leaves_them_to_others() -> None:
@@ -630,8 +629,8 @@ def test_the_built_in_queue_is_not_written() -> None:
 def aged(world: World, gang: str) -> bool:
     state, now = world.leader.state, world.api.now
     moment = Moment(now, "", WALL + now)
-    line_up(state)
-    return GangKey(TEAM, gang) in queues_of(state, moment).aged
+    line_up(state.known)
+    return GangKey(TEAM, gang) in queues_of(state.known, moment).aged
 
 
 def test_age_counts_from_the_time_when_the_whole_minimum_was_there() -> None:
@@ -863,7 +862,7 @@ def test_gangs_that_ended_under_another_leader_are_counted_no_more() -> None:
     world.replicas[1].resign()
     world.elect(0)
     world.settle(seconds=20)
-    assert not world.leader.state.quota.gangs
+    assert not world.leader.state.known.quota.gangs
     assert (status_of(world, "team")["pending"], status_of(world, "team")["admitted"]) == (0, 0)
 
 
@@ -876,7 +875,7 @@ def test_a_new_leader_counts_pods_whose_ray_cluster_is_gone() -> None:
     world.collect_garbage()
     assert not list(world.api.all("gangs"))
     new = world.elect(1)
-    (by_uid,) = new.state.quota.gangs.values()
+    (by_uid,) = new.state.known.quota.gangs.values()
     (held,) = by_uid.values()
     assert (held.queue, held.amounts["cpu"]) == ("team", 4000)
 
@@ -1055,7 +1054,7 @@ def test_gangs_that_run_in_a_queue_that_stopped_working_are_expected_to_end() ->
     change(world, "team", parent="none")
     world.settle(seconds=10)
     state, now = world.leader.state, world.api.now
-    (holding,) = queues_of(state, Moment(now, "", WALL + now)).holdings()
+    (holding,) = queues_of(state.known, Moment(now, "", WALL + now)).holdings()
     assert (holding.queue, holding.key) == ("team", GangKey(TEAM, "a"))
     assert holding.ends == pytest.approx(WALL + 600, abs=5)
 

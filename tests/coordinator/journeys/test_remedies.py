@@ -14,11 +14,11 @@ import pytest
 import coordinator
 import scheduling
 from coordinator.gang.demand import NotReady, demand
-from coordinator.gang.pod_sets import survey
+from coordinator.gang.pods.pod_sets import survey
 from kube.codec import pod as pod_codec
 from kube.codec.observed_pod import observe
 from kube.codec.pod import pod_shape
-from kube.codec.scheduler_profiles import STOCK, Profile
+from kube.codec.profiles.scheduler_profiles import STOCK, Profile
 from kube.objects import names
 from kube.objects.core import Pod
 from kube.ray.gang_terms import GangTerms, PodSetTerms
@@ -150,7 +150,11 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
 }
 """By the function that refuses: each message of it, and the remedy."""
 
-OF_VOLUMES = {"domain_refusals.reach_unknown", "refusals.shared_disks_counted"}
+OF_VOLUMES = {
+    "domain_refusals.reach_unknown",
+    "refusals.shared_disks_counted",
+    "refusals.volumes_unforeseen",
+}
 
 
 @pytest.mark.parametrize("where", CASES)

@@ -113,7 +113,7 @@ def test_a_pod_that_is_bound_does_not_make_its_node_look_overfull() -> None:
     world.schedule()
     leader.hear("pods")
 
-    assert not [view.key for view in leader.state.views.values() if not view.survey.durable]
+    assert not [view.key for view in leader.state.known.views.values() if not view.survey.durable]
     world.settle(seconds=60)
     assert world.bound() == {"n1": 8}
     assert len(statuses(leader.log)) == 4

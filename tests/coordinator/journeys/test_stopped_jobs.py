@@ -261,7 +261,7 @@ def test_a_raycluster_whose_rayjob_is_not_known_yet_is_no_victim() -> None:
     world = with_job(backoffLimit=1)
     assert parts(world, "job-1")[0].kept_because == ""
     uid = job_of(world.api, "job")["metadata"]["uid"]
-    world.leader.state.cache.owners.drop(uid)
+    world.leader.state.known.cache.owners.drop(uid)
     assert parts(world, "job-1")[0].kept_because.startswith("RayJob job is not known to Muster")
     choose_whole(world, "p", "job-1")
     world.settle(seconds=10)

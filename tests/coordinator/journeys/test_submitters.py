@@ -124,7 +124,7 @@ def test_quota_does_not_count_the_submitter() -> None:
     world.create(submitted("job", 2))
     world.settle(seconds=5)
     assert world.bound("job-1") == {"n1": 3}
-    (counted,) = world.leader.state.quota.of(GangKey(TEAM, "job-1")).values()
+    (counted,) = world.leader.state.known.quota.of(GangKey(TEAM, "job-1")).values()
     assert counted.amounts["cpu"] == 3000
 
 
@@ -141,7 +141,7 @@ def test_gangs_of_one_cycle_have_room_for_both_submitters() -> None:
 
 def kept_on(world: World) -> dict[str, str]:
     """On which node room is kept for the submitter of each gang."""
-    stays = world.leader.state.submitter_room._stays
+    stays = world.leader.state.known.submitter_room._stays
     return {key.name: each.node for key, each in stays.items()}
 
 
@@ -405,7 +405,7 @@ def test_others_are_stopped_for_a_submitter_too() -> None:
     high = ray_cluster("", group("w", 2, priority=10), head=template(priority=10))
     world.create(ray_job("job", high, submitterPodTemplate=None))
     world.settle(seconds=30)
-    planned = world.leader.state.views[GangKey(TEAM, "job-1")].queueing.planned
+    planned = world.leader.state.known.views[GangKey(TEAM, "job-1")].queueing.planned
     assert planned is not None
     assert {each.pod_set for each in planned.assignments} == {"headgroup", "w"}
     world.kubelets = kubelets  # type: ignore[method-assign]

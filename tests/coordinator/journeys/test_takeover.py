@@ -211,9 +211,9 @@ def test_an_old_leader_that_learns_of_it_forgets_all_that_it_meant_to_do() -> No
     world.create(gang_of("a", 1))
     decided(world)
     world.leader.resign()
-    assert world.leader.state.views == {}
+    assert world.leader.state.known.views == {}
     assert world.leader.state.next_wake is None
-    assert world.leader.state.cache.columns().used.sum() == 0
+    assert world.leader.state.known.cache.columns().used.sum() == 0
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -247,7 +247,7 @@ def test_a_term_begins_with_nothing_of_one_whose_end_was_never_told() -> None:
     world.leader.hear_all()
     world.elect(0)
     world.settle(seconds=5)
-    view = world.leader.state.views[GangKey(TEAM, "a")]
+    view = world.leader.state.known.views[GangKey(TEAM, "a")]
     assert view.reservation.placement is not None
     assert world.status("a")["phase"] == "Running"
 

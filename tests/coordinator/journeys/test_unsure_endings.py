@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.gang.eviction import LAST_PAUSE
+from coordinator.gang.eviction.endings import LAST_PAUSE
 from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
@@ -89,7 +89,7 @@ def writes_its_end(world: World) -> bool:
 
 def in_mind(world: World) -> int:
     """How many endings of v the leader has decided."""
-    return len(world.leader.state.views[key("v")].eviction.endings)
+    return len(world.leader.state.known.views[key("v")].eviction.endings)
 
 
 def slots(world: World) -> Counter[str]:
@@ -131,7 +131,7 @@ def test_the_suspension_of_a_rayjob_is_tried_once() -> None:
 def test_nothing_is_tried_of_a_rayjob_that_would_be_lost() -> None:
     world = with_job()
     choose_whole(world, "p", "job-1")
-    assert not world.leader.state.term.trials
+    assert not world.leader.state.known.term.trials
     assert (sent(world, TrySuspension), sent(world, TryEviction)) == (0, 0)
 
 
@@ -160,10 +160,10 @@ def test_nothing_is_decided_to_end_while_a_watch_is_down(victim: Callable[[], Js
         assert (in_mind(world), ending(world, "v")) == (0, [])
         world.delete("rayclusters", "p")
         world.leader.hear("rayclusters")
-        assert world.leader.state.term.trials, "they are settled once all is seen"
+        assert world.leader.state.known.term.trials, "they are settled once all is seen"
     world.settle(seconds=60)
     assert (evicted(world), names_of(world.pods("v"))) == ([], before)
-    assert not world.leader.state.term.trials
+    assert not world.leader.state.known.term.trials
 
 
 @pytest.mark.parametrize("victim", [whole, elastic])
@@ -386,7 +386,7 @@ def test_nothing_is_decided_to_end_for_a_gang_that_is_gone_when_the_last_dry_run
     world.leader.hear("rayclusters")
     world.leader.act_all()
     assert (in_mind(world), ending(world, "v")) == (0, [])
-    assert not world.leader.state.term.trials
+    assert not world.leader.state.known.term.trials
 
 
 def test_no_gang_ends_for_one_that_got_enough_room_as_another_went() -> None:
@@ -400,7 +400,7 @@ def test_no_gang_ends_for_one_that_got_enough_room_as_another_went() -> None:
     world.delete("rayclusters", "w")
     world.leader.hear("rayclusters")
     world.leader.act_all()
-    assert not world.leader.state.term.trials
+    assert not world.leader.state.known.term.trials
     assert ending(world, "v") == []
 
 
@@ -413,7 +413,7 @@ def test_surplus_that_ends_is_not_chosen_again_before_its_end_is_written() -> No
     leader = world.leader
     go_until(world, lambda: writes_its_end(world))
     for _ in range(3):
-        leader.state.agenda.cycle_wanted = True
+        leader.state.known.agenda.cycle_wanted = True
         leader.cycle()
         leader.act_all_but(WriteGangStatus)
     assert (in_mind(world), sent(world, TryEviction)) == (1, 2)

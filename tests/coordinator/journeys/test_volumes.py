@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.messages.events import Event, FactSeen, FactsLost, FactsSeen
 from coordinator.shell.sinks import fact_sink
-from kube.api.watch_events import Sighted, Synced, Unreadable
+from kube.api.watch.events import Sighted, Synced, Unreadable
 from scheduling.model.volume import Volume
 from tests.coordinator.api import Key
 from tests.coordinator.builders import (

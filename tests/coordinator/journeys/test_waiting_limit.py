@@ -17,7 +17,7 @@ MOST = 3
 def world() -> World:
     """Room for one gang at a time, and a limit of three waiting gangs of a namespace."""
     found = World(node("n1", cpu=4), {"kind": "Namespace", "metadata": {"name": "other"}})
-    found.leader.state.waiting_limit = WaitingLimit(MOST)
+    found.leader.state.known.waiting_limit = WaitingLimit(MOST)
     return found
 
 
@@ -66,7 +66,7 @@ def test_gangs_beyond_the_limit_say_so_and_come_up_as_older_ones_end(world: Worl
 def test_gangs_that_come_up_are_told_of_the_quota_that_they_wait_for() -> None:
     """They are not decided one by one, and yet each is refused anew."""
     world = World(node("n1", cpu=100), queue("team", cpu=4))
-    world.leader.state.waiting_limit = WaitingLimit(MOST)
+    world.leader.state.known.waiting_limit = WaitingLimit(MOST)
     first, *waiting = crowd(world, 6)
     quota, limit = ["QuotaExceeded"] * MOST, ["NamespaceLimit"]
     assert reasons(world, first, *waiting) == ["Running", *quota, *limit, *limit]
@@ -77,11 +77,11 @@ def test_gangs_that_come_up_are_told_of_the_quota_that_they_wait_for() -> None:
 
 def test_a_crowd_costs_other_namespaces_no_decision_and_no_write(world: World) -> None:
     first, *waiting = crowd(world)
-    assert len(world.leader.state.cycles.waiting) == MOST
+    assert len(world.leader.state.known.cycles.waiting) == MOST
     assert {writes(world, name) for name in waiting[MOST:]} == {1}
     world.create(gang_of("theirs", 3, namespace="other"))
     world.settle(seconds=10)
-    assert len(world.leader.state.cycles.waiting) == MOST + 1
+    assert len(world.leader.state.known.cycles.waiting) == MOST + 1
     world.delete("rayclusters", first)
     world.delete("rayclusters", waiting[0])
     world.settle(seconds=120)
@@ -120,7 +120,7 @@ def test_surplus_of_running_gangs_does_not_count(world: World) -> None:
 def test_a_limit_of_one_starts_all_that_have_room() -> None:
     """Each start calls the next one, without anything else that happens."""
     world = World(node("n1", cpu=100))
-    world.leader.state.waiting_limit = WaitingLimit(1)
+    world.leader.state.known.waiting_limit = WaitingLimit(1)
     world.create(*(gang_of(f"gang-{at}", 1) for at in range(8)))
     world.settle(seconds=20)
     assert reasons(world, *(f"gang-{at}" for at in range(8))) == ["Running"] * 8

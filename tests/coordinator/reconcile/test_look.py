@@ -7,6 +7,7 @@ from coordinator.reconcile import look as looks
 from coordinator.reconcile.advance import BEGIN, STEPS
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, run
 from coordinator.reconcile.surveying import take_survey
+from coordinator.state.gang_looks import scene_of
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, key
@@ -17,9 +18,9 @@ def look_at_a_gang() -> Look:
     world = World(node("n1"))
     world.create(gang_of("a", 2))
     decided(world)
-    state = world.leader.state
-    source = state.cache.sources[key("a")]
-    return Look(state.views[key("a")], source, state._scene(world.leader._moment()))
+    known = world.leader.state.known
+    source = known.cache.sources[key("a")]
+    return Look(known.views[key("a")], source, scene_of(known, world.leader._moment()))
 
 
 def test_the_gang_is_surveyed_after_a_step_that_says_so_and_only_then(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator.record.renewals import AT_ONCE, PAUSE, ROUNDS, Renewals
-from coordinator.state import run_cycle
+from coordinator.state.cycle import run_cycle
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import next_cycle
 from scheduling.model.gang import GangKey

@@ -9,13 +9,14 @@ from aiohttp import web
 from msgspec.structs import replace
 from pytest_aiohttp import AiohttpServer
 
+from coordinator.gang.nominations import Guard
 from coordinator.messages.events import ClusterGone, ClusterSeen
 from coordinator.settings import PREFIX, Settings
 from coordinator.shell.app import Coordinator
 from coordinator.shell.sinks import ray_cluster_event
 from kube.api.client import Client
 from kube.api.credentials import open_access
-from kube.api.watch_events import Changed
+from kube.api.watch.events import Changed
 from kube.objects import core as core_objects
 from kube.objects import names
 from kube.objects.base import ObjectMeta, OwnerReference
@@ -26,12 +27,27 @@ from runtime.program import load_settings
 
 def test_the_limit_of_waiting_gangs_is_that_of_the_settings() -> None:
     made = Coordinator(Settings(waiting_per_namespace=7), cast(Client, None))
-    assert made.loop.state.waiting_limit.most == 7
+    assert made.loop.state.known.waiting_limit.most == 7
 
 
 def test_its_own_namespace_is_that_of_the_settings() -> None:
     made = Coordinator(Settings(namespace="gangs"), cast(Client, None))
-    assert made.loop.state.cache.home == "gangs"
+    assert made.loop.state.known.cache.home == "gangs"
+
+
+@pytest.mark.parametrize(
+    ("guard", "forgets", "tells"),
+    [
+        (Guard.NOMINATION, True, True),
+        (Guard.NOMINATION, False, False),
+        (Guard.EXTENDER, True, False),
+    ],
+)
+def test_a_new_kube_scheduler_is_told_of_nominations_where_it_would_not_know_them(
+    guard: Guard, forgets: bool, tells: bool
+) -> None:
+    settings = Settings(guard=guard, scheduler_forgets=forgets)
+    assert Coordinator(settings, cast(Client, None)).tells_each_scheduler == tells
 
 
 def test_a_version_of_a_pod_is_reduced_once_whoever_tells_of_it() -> None:
@@ -43,7 +59,7 @@ def test_a_version_of_a_pod_is_reduced_once_whoever_tells_of_it() -> None:
         return msgspec.convert({"metadata": meta}, core_objects.Pod)
 
     first = made._reduce(told("u", "7"))
-    made.loop.state.cache.pods[first.key] = first
+    made.loop.state.known.cache.pods[first.key] = first
     assert made._reduce(told("u", "7")) is first
     assert made._reduce(told("u", "8")).resource_version == "8"
     assert made._reduce(told("another", "7")).uid == "another"

@@ -16,7 +16,7 @@ from coordinator.shell.definitions import Definitions
 from coordinator.shell.health import application
 from kube.api.client import Client
 from kube.api.credentials import open_access
-from kube.objects.crds import gang_crd, gang_queue_crd
+from kube.objects.crds.muster import gang_crd, gang_queue_crd
 from tests.kube.fake_api import eventually
 from tests.logs import captured
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.memory.in_flight_room import InFlight, PassedPod
-from extender.snapshot import Ledger
 from scheduling.model.amounts import LIMIT
 from tests.extender.test_filter import ask, remembered
 from tests.extender.worlds import GPU, gang, ledger, node, pod

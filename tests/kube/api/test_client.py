@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.chain import ServerNames, issue_leaf, new_authority
-from kube.api.client import Backoff, Client, LineSplitter, Resource
+from kube.api.backoff import Backoff
+from kube.api.client import Client, Resource
+from kube.api.connection import LineSplitter
 from kube.api.credentials import open_access
 from kube.api.errors import (
     ApiError,

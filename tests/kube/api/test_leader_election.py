@@ -18,16 +18,8 @@ from hypothesis import strategies as st
 
 from kube.api.client import Client
 from kube.api.errors import Conflict, KubeError, NotFound, ServerError, Timeout, Unreachable
-from kube.api.leader_election import (
-    Election,
-    Observation,
-    Term,
-    Timing,
-    _Spec,
-    free_at,
-    succeeds_cleanly,
-    suspend_aware,
-)
+from kube.api.leader_election import Election, Term, Timing, suspend_aware
+from kube.api.lease import Observation, _Spec, free_at, succeeds_cleanly
 from tests.examples import examples
 from tests.kube.fake_api import FakeApi, eventually, hangs, resets, says
 from tests.kube.virtual_time import run_virtually
@@ -303,7 +295,7 @@ def test_the_clock_passes() -> None:
 
 
 def test_a_record_is_free_when_it_says_so_or_stood_still_for_what_it_promised() -> None:
-    from kube.api.leader_election import _Spec  # noqa: PLC0415
+    from kube.api.lease import _Spec  # noqa: PLC0415
 
     def seen(**spec: Any) -> Observation:
         return Observation("u", "1", _Spec(**spec), since=100.0)

@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import fields, replace
 
 from kube.codec.fields import InvalidObject
-from kube.codec.observed_pod import KINDS, UNREADABLE, _shaping, observe
+from kube.codec.observed_pod import KINDS, UNREADABLE, observe
 from kube.codec.pod import pod_shape
 from kube.codec.pod_patches import for_patches
 from kube.codec.pod_requests import pod_used
-from kube.codec.scheduler_profiles import Profiles
+from kube.codec.pod_shapes import _shaping
+from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.objects.core import Affinity, BarePod, NodeAffinity, Pod, PodSpec, SchedulingGate
 from kube.objects.names import GATE
 from scheduling.model.amounts import Requests

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.codec.pod import holds_room, nominated_priority, pod_shape, room_on
-from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, RELAXED, STOCK, Profile
+from kube.codec.profiles.scheduler_profiles import DEFAULT_SCHEDULER, RELAXED, STOCK, Profile
 from kube.codec.selectors import anti_affinity_terms
 from scheduling.model import constraints as constraint_model
 from scheduling.model.constraints import NodeTerm, Requirement

@@ -10,8 +10,8 @@ from kube.codec.fields import InvalidObject
 from kube.codec.pod import pod_shape
 from kube.codec.pod_requests import pod_used
 from kube.objects.core import Pod
-from scheduling.model.host_ports import WHOLE
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import WHOLE
 from tests.kube.codec.pods import Json, container, pod
 
 

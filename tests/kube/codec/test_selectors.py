@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.codec.pod import pod_shape
-from kube.codec.scheduler_profiles import DEFAULT_SCHEDULER, RELAXED, Profile
+from kube.codec.profiles.scheduler_profiles import DEFAULT_SCHEDULER, RELAXED, Profile
 from kube.codec.selectors import anti_affinity_terms
 from scheduling.model.constraints import PodTerm, Requirement, SpreadConstraint
 from tests.kube.codec.pods import REQUIRED, Json, pod

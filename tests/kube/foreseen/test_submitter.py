@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.codec.scheduler_profiles import STOCK
+from kube.codec.profiles.scheduler_profiles import STOCK
 from kube.foreseen.admission import Admission
 from kube.foreseen.submitter import USUAL, Submitter, submitter_of
 from kube.objects.admission import LimitRange

@@ -13,9 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kube.codec.placement import placement_to_status
-from kube.objects import crds, names
-from kube.objects.app_wrapper_crds import codeflare_crd, mcad_crd
-from kube.objects.crds import crd_yaml, gang_crd, gang_queue_crd
+from kube.objects import names
+from kube.objects.crds.__main__ import crd_yaml, main
+from kube.objects.crds.app_wrapper import codeflare_crd, mcad_crd
+from kube.objects.crds.muster import gang_crd, gang_queue_crd
 from kube.objects.gang import Gang
 from kube.objects.queue import GangQueue, GangQueueSpec, QueueSelector
 from kube.objects.schema import QUANTITY_PATTERN, structural_schema
@@ -61,7 +62,7 @@ def test_files_are_what_the_models_say() -> None:
 
 
 def test_the_command_writes_the_files(tmp_path: Path) -> None:
-    assert crds.main([str(tmp_path)]) == 0
+    assert main([str(tmp_path)]) == 0
     assert files_below(tmp_path, "**/*.yaml") == crd_yaml()
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube.objects.crds import gang_crd, gang_queue_crd, written
-from kube.objects.definition import Definition, lacks, some
+from kube.objects.crds.definition import Definition, lacks, some
+from kube.objects.crds.muster import gang_crd, gang_queue_crd, written
 
 Json = dict[str, Any]
 

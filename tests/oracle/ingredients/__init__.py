@@ -41,6 +41,7 @@ from tests.oracle.ingredients.residents import Finished, Nominated, Resized, Ter
 from tests.oracle.ingredients.resources import Resources
 from tests.oracle.ingredients.series import Series
 from tests.oracle.ingredients.spread import Spread
+from tests.oracle.ingredients.static_volumes import StaticVolumes
 from tests.oracle.ingredients.taints import Taints
 from tests.oracle.ingredients.volumes import Volumes
 
@@ -57,6 +58,7 @@ INGREDIENTS: tuple[Ingredient, ...] = (
     Resized(),
     Mixture(),
     Volumes(),
+    StaticVolumes(),
     Spread(),
     Series(),
 )

@@ -194,8 +194,11 @@ def _mount(pod: Json, claim: str) -> None:
 
 def _refusals(pod: Json, node: Json, scene: Scene) -> Iterator[bool]:
     """Ask the plugins about each claim, then about the disks."""
+    namespace = pod["metadata"]["namespace"]
     for name in _claims_of(pod):
-        yield _claim_refuses(pod["metadata"]["namespace"], name, node, scene)
+        yield not _is_static(namespace, name, scene) and _claim_refuses(
+            namespace, name, node, scene
+        )
     yield _is_full(pod, node, scene)
 
 
@@ -206,6 +209,13 @@ def _claims_of(pod: Json) -> list[str]:
         for each in volumes
         if "persistentVolumeClaim" in each
     ]
+
+
+def _is_static(namespace: str, name: str, scene: Scene) -> bool:
+    """Say whether a claim is of a class without provisioner, which `static_volumes` judges."""
+    claim = _find(scene, "PersistentVolumeClaim", name, namespace)
+    of_class = claim and _find(scene, "StorageClass", claim["spec"]["storageClassName"])
+    return bool(of_class) and of_class["provisioner"] == "kubernetes.io/no-provisioner"
 
 
 def _find(scene: Scene, kind: str, name: str, namespace: str | None = None) -> Any:

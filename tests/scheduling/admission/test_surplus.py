@@ -191,7 +191,7 @@ def test_surplus_that_waits_is_explained_once_and_not_in_each_cycle(
         asked.append(type(cause).__name__)
         return explain(cause)
 
-    monkeypatch.setattr("scheduling.cycle.explain", counted)
+    monkeypatch.setattr("scheduling.decision.reasons.explain", counted)
     table = NodeTable()
     for each in zoned("a", 8):
         table.put_node(each)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from scheduling.filters.domain_counts import GangCounts
+from scheduling.filters.gang_affinity import AntiAffinity, RequiredAffinity
 from scheduling.filters.inter_pod_affinity import (
-    AntiAffinity,
     PartlySelectedError,
-    RequiredAffinity,
     WaitForBindingError,
     gang_constraints,
 )

@@ -5,8 +5,8 @@ import pytest
 from scheduling.cycle import next_cycle, run_cycle
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import is_device
-from scheduling.model.host_ports import WHOLE, HostPort, port_amounts
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.host_ports import WHOLE, HostPort, port_amounts
 from scheduling.model.verdict import Admitted, Reason, Refusal
 from scheduling.placement.independent import count_fit
 from scheduling.queueing.queues import one_queue

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 
 from scheduling.model.amounts import sorted_requests
-from scheduling.model.pod_requests import ContainerRequests, pod_requests
 from scheduling.model.quantity import BadQuantity, allocatable_amount, request_amount
+from scheduling.model.shape.pod_requests import ContainerRequests, pod_requests
 
 
 @pytest.mark.parametrize(

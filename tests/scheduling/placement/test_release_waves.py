@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from scheduling.filters.inter_pod_affinity import RequiredAffinity
+from scheduling.filters.gang_affinity import RequiredAffinity
 from scheduling.placement.release_waves import MOST_STEPS, MOST_WAVES, plan_release_waves
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import columns, node

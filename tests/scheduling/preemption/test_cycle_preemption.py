@@ -11,7 +11,6 @@ import pytest
 from scheduling.cycle import SOON, Settings, next_cycle
 from scheduling.model.constraints import PodTerm, SpreadConstraint
 from scheduling.model.gang import Member, PendingGang
-from scheduling.model.host_ports import HostPort
 from scheduling.model.queue import (
     Ordering,
     Queue,
@@ -20,6 +19,7 @@ from scheduling.model.queue import (
     WhileBorrowing,
     WithinQueue,
 )
+from scheduling.model.shape.host_ports import HostPort
 from scheduling.model.verdict import Refusal, Verdict
 from scheduling.preemption.candidates import candidates
 from scheduling.preemption.existing import AFFINITY, PORTS

@@ -8,8 +8,8 @@ import pytest
 
 from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.model.amounts import LIMIT
-from scheduling.model.host_ports import WHOLE
 from scheduling.model.node import Node
+from scheduling.model.shape.host_ports import WHOLE
 from scheduling.state.node_snapshot import LABELS_BYTES, MASKS_BYTES, NodeAttributes, NodeSnapshot
 from scheduling.state.node_table import NodeTable
 from tests.builders import GPU, columns, node, shape

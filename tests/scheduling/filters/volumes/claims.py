@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from scheduling.cycle import run_cycle
-from scheduling.filters.volumes.volume_binding import NO_PROVISIONER, Volumes
+from scheduling.filters.volumes.provisioning import NO_PROVISIONER
+from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.node import Node

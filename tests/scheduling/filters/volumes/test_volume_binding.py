@@ -279,25 +279,10 @@ def test_a_claim_goes_where_a_volume_is_kept_for_it(volume: Volume, goes: bool) 
             )
 
 
-def test_a_claim_on_volumes_that_no_claim_has_yet_is_named_with_a_remedy() -> None:
-    """Whatever is free, from wherever it is reached: kube-scheduler picks when a pod is there."""
-    one, several = by_hand("a2", open=True, claim=None), by_hand(open=True, claim=None, terms=None)
-    for free in ((one,), (several,), (one, replace(several, name="w"))):
-        known = table(waiting(size=5), STATIC, *free)
-        assert why(decide(known, HEAD, nodes=HOSTS)) == (
-            'Unsupported: not supported by Muster; head: volume claim "data" of storage class '
-            '"wait", which has no provisioner (use a class that has one, or bind the claim first)'
-        )
-    own = waiting("w-0-s", owner="u", size=5)
-    mounts = {"w": [Mount(own.name, "s", own.owner)]}
-    told = why(decide(table(own, STATIC, one), group("w", 1, ephemeral("s")), mounts=mounts))
-    assert told.endswith("which has no provisioner (use a class that has one)")
-
-
 def test_free_volumes_of_a_class_are_known_while_they_are_there() -> None:
     free = by_hand(open=True, claim=None)
     known = table(waiting(), STATIC, free)
-    assert "no provisioner" in why(decide(known, HEAD))
+    assert where(decide(known, HEAD, nodes=HOSTS)) == {"a2"}
     known.put(replace(free, open=False, claim=("others", "x")))
     assert "finds no free volume" in why(decide(known, HEAD))
     known.put(free)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.filters.inter_pod_affinity import InternalConstraints, RequiredAffinity
+from scheduling.filters.gang_affinity import InternalConstraints, RequiredAffinity
 from scheduling.placement.exact_search import OutOfSteps
 from scheduling.placement.interdependent.search import NoWay, Ordered, place_interdependent
 from scheduling.placement.release_waves import plan_release_waves

@@ -1,0 +1,1 @@
+"""The checks of `muster doctor`, a module for each subject."""

@@ -1,0 +1,1 @@
+"""Room: what nodes offer, who uses it, and who holds what a gang lacks."""

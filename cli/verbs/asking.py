@@ -1,0 +1,23 @@
+"""Decides whether a change is carried out: it is shown only, agreed to, or asked about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cli.confirming import confirm
+
+if TYPE_CHECKING:
+    from cli.write.editing import Ask
+
+
+def asks(*, dry_run: bool, yes: bool) -> Ask:
+    """Return who answers: none in a dry run, the option that agrees to all, or a person."""
+
+    def answer(destroyed: str) -> bool:
+        if dry_run:
+            return False
+        if destroyed and not yes:
+            confirm(f"{destroyed} Go on?")
+        return True
+
+    return answer

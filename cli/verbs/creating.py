@@ -1,0 +1,61 @@
+"""Creates what a person asked for, after it was said whether it would start now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from cli.endings import CannotRead, StandsInTheWay
+
+if TYPE_CHECKING:
+    from cli.report.fit import FitReport, Fits
+    from cli.write.writer import Writer
+    from kube.api.client import Resource
+
+Json = dict[str, Any]
+
+
+async def foretold(writer: Writer, body: Json, stream: TextIO) -> Fits:
+    """Say whether an object would start now, and what is not known of that."""
+    # These import the core: a start without work must not pay for it.
+    from cli.read.preview import preview  # noqa: PLC0415
+    from cli.report.fit import Fits  # noqa: PLC0415
+
+    try:
+        report = await preview(writer.reader, body)
+    except CannotRead as fault:
+        click.echo(f"Note: not known whether it would start now: {fault}", err=True)
+        return Fits.UNKNOWN
+    _show(report, stream)
+    return report.objects[0].fits
+
+
+def _show(report: FitReport, stream: TextIO) -> None:
+    from cli.show.fit import table  # noqa: PLC0415
+    from cli.show.output import console, printable  # noqa: PLC0415
+
+    for each in report.not_judged:
+        click.echo(f"Note: {printable(each)}", err=True)
+    table(report, wide=False)(console(stream))
+
+
+async def create_told(writer: Writer, resource: Resource, body: Json) -> None:
+    """Create an object, and say so."""
+    from cli.write.managing import create, title  # noqa: PLC0415
+
+    await create(writer, resource, body)
+    click.echo(f"{title(body['kind'], body['metadata'])} created")
+
+
+def print_yaml(body: Json) -> None:
+    """Print an object for `kubectl apply -f -`, or for a file."""
+    import yaml  # noqa: PLC0415
+
+    click.echo(yaml.safe_dump(body, sort_keys=False), nl=False)
+
+
+def check_fits(found: Fits) -> None:
+    """End where it was to be created only if it would start now."""
+    if found != "Yes":
+        raise StandsInTheWay("it would not start now, so nothing was created (--if-fits)")

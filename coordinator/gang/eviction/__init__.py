@@ -1,0 +1,1 @@
+"""What of one gang is to be evicted, and how it is stopped whole."""

@@ -1,0 +1,20 @@
+"""Holds what ResourceQuotas count of one gang."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kube.foreseen.namespace_quota import Charges
+
+
+@dataclass(slots=True)
+class QuotaShare:
+    """What ResourceQuotas count of the gang. Written by `reconcile.held_start.quota_stakes`."""
+
+    text: str = ""
+    """Says who has the quota that it lacks."""
+    charges: Mapping[str, Charges] = field(default_factory=dict)
+    """Of one pod, by pod set."""
+    priority: int = 0
+    """The lowest of the pods to come."""
+    read: tuple[int, int] | None = None
+    """The generation and the edition of the rules that this was worked out of."""

@@ -1,0 +1,50 @@
+"""Holds what goes wrong with the pods of one gang, and since when."""
+
+from dataclasses import dataclass, field
+
+from coordinator.gang.pods.adoption import Rounds
+from coordinator.gang.pods.kept_slots import Kept, Start
+
+
+@dataclass(slots=True)
+class Unmade:
+    """How many pods of the gang there are while some are missing, and since when so many."""
+
+    exist: int
+    since: float
+    woken: bool = False
+    """KubeRay was asked since then to look again."""
+    fits: bool = False
+    """A ResourceQuota refused them, and has room for them now."""
+
+
+@dataclass(slots=True)
+class Repairs:
+    """What goes wrong with pods of the gang, and since when.
+
+    Written by `gang.repair`, `reconcile.repair`, `reconcile.pod_writes.deletions` and, where a part
+    is lost for good, by `reconcile.setbacks.below_minimum`.
+    """
+
+    stuck_since: dict[str, float] = field(default_factory=dict)
+    torn_since: float | None = None
+    lost_room: bool = False
+    """Slots were dropped since their room was not there any more; others may have taken it."""
+    rounds: Rounds = field(default_factory=Rounds)
+    """When pods that Muster did not release may be deleted."""
+    pod_removed: bool = False
+    """Muster has deleted a pod of the gang, or an earlier leader may have."""
+    unmade: Unmade | None = None
+    bind_refusal: str = ""
+    """What kube-scheduler said of late against a pod on its node."""
+    settled: frozenset[str] | None = None
+    """Pods that were released or bound at the last look; None: there was none yet."""
+    kept: Kept = field(default_factory=Kept)
+    """The slots of lost pods."""
+    kept_text: str = ""
+    had: dict[str, int] = field(default_factory=dict)
+    """By pod set how many pods of its minimum a gang that ran has had: what it lacks is lost."""
+    below_since: Start | None = None
+    """When a gang that ran lost a part of its minimum that is not back on nodes."""
+    below_text: str = ""
+    """Says of one that lacks it for good that it goes on without, and why."""

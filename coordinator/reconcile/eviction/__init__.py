@@ -1,0 +1,1 @@
+"""The steps that end a gang, or surplus of it."""

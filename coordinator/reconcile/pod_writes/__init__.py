@@ -1,0 +1,1 @@
+"""The steps that write to pods: releases, fences, nominations, deletions."""

@@ -1,0 +1,84 @@
+"""Emits Events that say why a gang waits, on the objects that its user reads."""
+
+from collections.abc import Iterable
+from itertools import islice
+
+from coordinator.gang.view import GangView
+from coordinator.messages.actions import EmitEvent, Regarding
+from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.status.conditions import surplus_waits
+from coordinator.record.event_budget import Telling
+from kube.codec.observed_pod import ObservedPod
+from kube.objects import names
+from kube.ray.gang_terms import HEAD
+from scheduling.model.verdict import Reason
+
+UNTOLD = (
+    Reason.GANG_INCOMPLETE,
+    Reason.PENDING,
+    Reason.RUNNING,
+    Reason.SUSPENDED,
+    Reason.WRAPPER_ENDED,
+    Reason.EXCESS_PODS,
+    Reason.NOT_REQUIRED,
+    Reason.TERMINATING,
+)
+"""Reasons that need no Event: they pass by themselves, or KubeRay says the same.
+
+Nor does Admitted where nothing was said before: a gang that never waited need not be told that its
+wait has ended.
+"""
+
+
+def tell_user(look: Look) -> Done:
+    """Have an Event on the reason that the record holds.
+
+    The Gang, the RayJob or RayService and the head pod show it too: users look there first.
+    """
+    view, telling = look.view, look.view.telling
+    said = reason_on_record(view)
+    head = _head(look.pods) if said.reason != Reason.HEAD_LOST else ()
+    if view.record.outlived:
+        telling.lasting, telling.others = said, head
+        return NOTHING_DONE
+    if said.reason in (Reason.RUNNING, ""):
+        telling.heard = ""
+    if view.record.gang is None or not _needs_event(said, telling):
+        telling.lasting = None
+        return NOTHING_DONE
+    telling.lasting = said
+    uid = view.record.gang.metadata.uid
+    gang = Regarding(names.API_VERSION, "Gang", view.key.name, uid)
+    telling.others = (gang, *view.owner, *head)
+    return NOTHING_DONE
+
+
+def take_as_told(view: GangView, now: float) -> None:
+    """Take it that an earlier leader told what the record says; it is renewed in its time."""
+    said = reason_on_record(view)
+    if said.reason not in ("", *UNTOLD):
+        view.telling.adopt(said, now)
+        view.notes.refused = said.reason
+
+
+def reason_on_record(view: GangView) -> EmitEvent:
+    """What there is to tell by the record: of a placed gang, which of its pods still wait."""
+    written = view.record.written
+    reason, message = surplus_waits(written)
+    if view.record.outlived:
+        reason, message = Reason.TERMINATING, view.record.outlived
+    elif not reason:
+        reason, message = written.get("reason", ""), written.get("message", "")
+    if reason == Reason.HEAD_LOST:
+        message = message.partition("; ")[0]  # each worker that follows its head is no news
+    return EmitEvent(view.key, view.cluster_uid, reason != Reason.ADMITTED, reason, message)
+
+
+def _needs_event(said: EmitEvent, telling: Telling) -> bool:
+    never_waited = said.reason == Reason.ADMITTED and telling.heard in ("", Reason.ADMITTED)
+    return not never_waited and said.reason not in ("", *UNTOLD)
+
+
+def _head(pods: Iterable[ObservedPod]) -> tuple[Regarding, ...]:
+    heads = (pod for pod in pods if pod.alive and pod.member and pod.member.pod_set == HEAD)
+    return tuple(Regarding("v1", "Pod", pod.name, pod.uid) for pod in islice(heads, 1))

@@ -1,0 +1,1 @@
+"""The status of a gang, worked out from its view."""

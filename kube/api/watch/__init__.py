@@ -1,0 +1,1 @@
+"""Watches objects of the API server: mirrors them, and reports their changes."""

@@ -1,0 +1,1 @@
+"""Reads volumes: claims, classes and drivers, and what pods mount of them."""

@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: what they say, and how those served differ."""

@@ -1,0 +1,78 @@
+"""Defines the CustomResourceDefinitions of Gang and GangQueue from their structs."""
+
+import msgspec
+
+from kube.objects import names
+from kube.objects.gang import Gang
+from kube.objects.queue import GangQueue
+from kube.objects.schema import Json, structural_schema
+
+_AGE: Json = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+_GANG_COLUMNS: list[Json] = [
+    {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
+    {"name": "Queue", "type": "string", "jsonPath": ".spec.queue"},
+    {"name": "Position", "type": "integer", "jsonPath": ".status.position"},
+    {"name": "Ready", "type": "string", "jsonPath": ".status.ready"},
+    {"name": "Reason", "type": "string", "jsonPath": ".status.reason"},
+    _AGE,
+    {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
+]
+_ACTIVE = '.status.conditions[?(@.type=="Active")]'
+_QUEUE_COLUMNS: list[Json] = [
+    {"name": "Parent", "type": "string", "jsonPath": ".spec.parent"},
+    {"name": "Usage", "type": "string", "jsonPath": ".status.summary"},
+    {"name": "Pending", "type": "integer", "jsonPath": ".status.pending"},
+    {"name": "Admitted", "type": "integer", "jsonPath": ".status.admitted"},
+    {"name": "Active", "type": "string", "jsonPath": f"{_ACTIVE}.status"},
+    _AGE,
+    {"name": "Message", "type": "string", "jsonPath": f"{_ACTIVE}.message", "priority": 1},
+]
+
+
+def gang_crd() -> Json:
+    """Define Gang."""
+    spelled = {"plural": "gangs", "singular": "gang", "kind": "Gang", "listKind": "GangList"}
+    return _definition(Gang, spelled, "Namespaced", _GANG_COLUMNS)
+
+
+def gang_queue_crd() -> Json:
+    """Define GangQueue."""
+    spelled = {
+        "plural": "gangqueues",
+        "singular": "gangqueue",
+        "kind": "GangQueue",
+        "listKind": "GangQueueList",
+        "shortNames": ["gq"],
+    }
+    return _definition(GangQueue, spelled, "Cluster", _QUEUE_COLUMNS)
+
+
+def written() -> tuple[tuple[Json, tuple[str, ...]], ...]:
+    """Give the definitions of what the coordinator writes, each with the parts that it writes."""
+    return (gang_crd(), ("spec", "status")), (gang_queue_crd(), ("status",))
+
+
+def _definition(
+    struct: type[msgspec.Struct], spelled: Json, scope: str, columns: list[Json]
+) -> Json:
+    version = {
+        "name": names.API_VERSION.rpartition("/")[2],
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": _with_type_meta(structural_schema(struct))},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{spelled['plural']}.{names.GROUP}"},
+        "spec": {"group": names.GROUP, "names": spelled, "scope": scope, "versions": [version]},
+    }
+
+
+def _with_type_meta(schema: Json) -> Json:
+    text, whole = {"type": "string"}, {"type": "object"}
+    type_meta = {"apiVersion": text, "kind": text, "metadata": whole}
+    return {**schema, "properties": {**type_meta, **schema["properties"]}}
