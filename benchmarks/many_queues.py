@@ -13,19 +13,23 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from benchmarks.measure import Outcome, Row, judged
+from benchmarks.measure import Outcome, Row, judged, ratio_within
 from benchmarks.simulation import GPU, Job, Simulation, gpu_node
 from kube.objects import names
+from kube.objects.core import Node
 from kube.objects.queue import GangQueue
 
 QUEUES, BELOW, NODES, GANGS = 1000, 10, 1000, 20_000
 AIM = 50.0
 """Milliseconds for a cycle after one gang ends."""
 
+FAIR = 1.1
+"""At most so many times as long with fair sharing: what pairs differ by."""
+
 SEED = 1
 
 
-def tree() -> Iterator[GangQueue]:
+def tree(**rules: object) -> Iterator[GangQueue]:
     """Yield the queues: one at the top, each with ten below it, of 8 GPUs each."""
     yield msgspec.convert({"metadata": {"name": "q0"}, "spec": {"quota": {}}}, GangQueue)
     for at in range(1, QUEUES):
@@ -33,6 +37,7 @@ def tree() -> Iterator[GangQueue]:
             "parent": f"q{(at - 1) // BELOW}",
             "quota": {GPU: 8, "cpu": "64"},
             "namespaceSelector": {},
+            **rules,
         }
         yield msgspec.convert({"metadata": {"name": f"q{at}"}, "spec": spec}, GangQueue)
 
@@ -47,22 +52,34 @@ def jobs(count: int, queues: int = QUEUES) -> Iterator[Job]:
 
 
 def measure(runs: int) -> Outcome:
-    """Fill the nodes, let the rest wait, then end one gang after the other."""
-    simulation = Simulation((gpu_node(f"node-{at:04}", 8) for at in range(NODES)), tree())
+    """Fill the nodes, let the rest wait, then end one gang after the other.
+
+    The same again with fair sharing in all queues, in pairs.
+    """
+    simulation = Simulation(_nodes(), tree())
     arrivals = simulation.arrivals(jobs(GANGS))
     observed = _resident()
     simulation.observe(arrivals)
     memory = Row(
         "memory, floor what is observed alone", "MiB", (_resident(),), (observed,), stated=True
     )
-    ours = tuple(simulation.end_one() * 1000 for _ in range(runs))
+    fair = Simulation(_nodes(), tree(fairSharing={}))
+    fair.observe(fair.arrivals(jobs(GANGS)))
+    pairs = [(simulation.end_one() * 1000, fair.end_one() * 1000) for _ in range(runs)]
+    ours, with_fair = (tuple(times) for times in zip(*pairs, strict=True))
     row = Row("CPU of a cycle after one gang ends, floor one numpy pass", "ms", ours, _passes(runs))
     met = f"p50 ≤ {AIM:g} ms"
     waiting = len(simulation.state.known.cycles.waiting)
+    shared = Row("the same with fair sharing, floor without", "ms", with_fair, ours)
+    no_slower = ratio_within(shared, FAIR)
     return Outcome(
-        [judged(row, met, lambda found: statistics.median(found.ours) <= AIM), memory],
+        [judged(row, met, lambda found: statistics.median(found.ours) <= AIM), no_slower, memory],
         notes=[f"{waiting} gangs wait in {QUEUES} queues"],
     )
+
+
+def _nodes() -> Iterator[Node]:
+    return (gpu_node(f"node-{at:04}", 8) for at in range(NODES))
 
 
 def _resident() -> float:

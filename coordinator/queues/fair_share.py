@@ -111,7 +111,10 @@ class FairShareLedger:
         if found is None:
             return NOTHING
         found.usage.settle(moment.now)
-        found.settled_at, found.is_news = moment.now, False
+        found.settled_at = moment.now
+        if name not in self._usages:
+            return found.told
+        found.is_news = False
         fault = found.told.fault if moment.now < found.fault_until else ""
         found.told = Told(self._status(name, found.usage, moment.stamp), fault)
         return found.told
@@ -122,15 +125,23 @@ class FairShareLedger:
         return self._next_at if self._next_at < inf else None
 
     def _follow(self, registry: QueueRegistry, quota: QuotaLedger, moment: Moment) -> None:
-        """Keep usage of the queues that have fair sharing now, and of no others."""
+        """Keep usage of the queues that have fair sharing now, and of no others.
+
+        Where its rules cannot be read usage is kept, and does not count.
+        """
         self._rules = registry.rules
         fair = {name: rule.fair for name, rule in registry.rules.items() if rule.fair is not None}
         for name in self._kept.keys() - fair.keys():
-            del self._kept[name], self._usages[name]
+            self._usages.pop(name, None)
+            found = registry.objects.get(name)
+            if found is None or found.spec.fair_sharing is None:
+                del self._kept[name]
         for name, rules in fair.items():
             if name not in self._kept:
                 self._begin(name, registry, quota, moment)
-            elif self._kept[name].usage.rules != rules:
+                continue
+            self._usages[name] = self._kept[name].usage
+            if self._kept[name].usage.rules != rules:
                 self._kept[name].usage.follow(rules, moment.now)
                 self._kept[name].is_news = True
                 self._next_at = moment.now

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
-from kube.codec.queue import read_namespaces, read_queue
+from kube.codec.queue import fair_sharing_of, read_namespaces, read_queue
 from kube.objects.queue import CREATE_WHEN_ADMITTED, REQUEUE_BROKEN, GangQueue, Preemption, Timeouts
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults, rooted
@@ -205,8 +205,8 @@ def _stopped(queue: Queue) -> Queue:
 
 def _without_quantities(found: GangQueue) -> Queue:
     """Return what a queue with a quantity that cannot be read still decides: whose gangs wait."""
-    namespaces = read_namespaces(found)
-    return Queue(found.metadata.name, found.spec.parent, namespaces=namespaces)
+    namespaces, fair = read_namespaces(found), fair_sharing_of(found)
+    return Queue(found.metadata.name, found.spec.parent, namespaces=namespaces, fair=fair)
 
 
 def _is_ending(found: GangQueue) -> bool:

@@ -45,11 +45,11 @@ def read_queue(found: GangQueue) -> Queue:
         node_selector_scope=NodeSelectorScope(spec.node_selector_scope),
         gets_nodes=spec.provisioning is not None,
         stop=Stop(spec.stop),
-        fair=_fair_sharing(found),
+        fair=fair_sharing_of(found),
     )
 
 
-def _fair_sharing(found: GangQueue) -> FairSharing | None:
+def fair_sharing_of(found: GangQueue) -> FairSharing | None:
     """Return how usage counts; where that cannot be read it does not, and the queue works on."""
     try:
         return read_fair_sharing(found)

@@ -15,7 +15,7 @@ behind a blocked gang is, but the repairs of gangs that run.
 
 import heapq
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from itertools import groupby, repeat
+from itertools import repeat
 
 import numpy as np
 
@@ -28,13 +28,13 @@ from scheduling.queueing.line_progress import NO_END, LineProgress
 from scheduling.queueing.queue_shares import QueueShares
 from scheduling.queueing.quota_tree import EVERY, QuotaTree
 from scheduling.queueing.refusal_refresh import BEHIND, DECIDED, QUOTA, UndecidedGangs
+from scheduling.queueing.surplus_quota import units_covered
 from scheduling.queueing.waiting import WaitingGangs
 
 Rank = tuple[int, int, int, float, int, float, str, str]
 """Setbacks, borrowing level, turn, share, priority (falling), arrival, namespace, name."""
 
 REPAIR, OVERDUE, USUAL = range(3)
-
 
 PROTECTED = 100
 """So many gangs of a queue that wait for quota are looked at; those behind them come later."""
@@ -286,16 +286,7 @@ class QueueOrder:
         """Return the positions of the units of a surplus that the quota covers, in their order."""
         if not self._tree.resources or not gang.surplus:
             return range(len(gang.surplus))
-        left = self._allowance(gang.queue) - self._tree.requests(requests_of(gang.minimum))
-        covered: list[int] = []
-        at = 0
-        for unit, equal in groupby(gang.surplus):
-            count = sum(1 for _ in equal)
-            demand = self._tree.requests(requests_of(unit))
-            fit = min(count, _times(demand, left))
-            covered += range(at, at + fit)
-            left, at = left - fit * demand, at + count
-        return covered
+        return units_covered(gang, self._tree, self._allowance(gang.queue))
 
     @property
     def used_by_queue(self) -> Amounts:
@@ -314,8 +305,7 @@ class QueueOrder:
 
     def first_over_quota(self, queue: str) -> PendingGang | None:
         """Return the first gang of a queue that waited for quota when the cycle began."""
-        found = self._over_quota(queue)
-        return self._waiting.line(queue).gangs[int(found[0])] if len(found) else None
+        return next(iter(self.over_quota(queue, most=1)), None)
 
     def queues_over_quota(self) -> Iterator[str]:
         """Yield the queues of which gangs waited for quota when the cycle began."""
@@ -342,15 +332,12 @@ class QueueOrder:
             positions = np.flatnonzero(waits)[:PROTECTED].tolist()
             yield from (line.gangs[at] for at in positions if at <= end)
 
-    def over_quota(self, queue: str) -> Sequence[PendingGang]:
+    def over_quota(self, queue: str, most: int = PROTECTED) -> Sequence[PendingGang]:
         """Return the first gangs of a queue that waited for quota when the cycle began."""
         gangs = self._waiting.line(queue).gangs
-        return [gangs[at] for at in self._over_quota(queue)[:PROTECTED].tolist()]
-
-    def _over_quota(self, queue: str) -> Positions:
         begins = int(self._columns.starts[self._tree.index[queue]])
-        length = len(self._waiting.line(queue).gangs)
-        return np.flatnonzero(self._blocked_first[begins : begins + length])
+        blocked = np.flatnonzero(self._blocked_first[begins : begins + len(gangs)])
+        return [gangs[at] for at in blocked[:most].tolist()]
 
     def _allowance(self, name: str) -> Amounts:
         row: Amounts = self._available[self._tree.index[name]]
@@ -411,9 +398,3 @@ class QueueOrder:
             why[begins : begins + len(progress.given)][progress.given] = DECIDED
         why[self._settled] = DECIDED
         return UndecidedGangs(why, ends, self._used, self._available)
-
-
-def _times(demand: Amounts, left: Amounts) -> int:
-    """Return how often a demand is covered by what is left."""
-    asked = demand > 0
-    return int((np.maximum(left[asked], 0) // demand[asked]).min(initial=NO_END))

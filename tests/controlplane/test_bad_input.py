@@ -37,6 +37,11 @@ BAD_QUEUES: list[tuple[Json, str]] = [
     ({"timeouts": {"slotSeconds": 2592001}}, "spec.timeouts.slotSeconds"),
     ({"whenBroken": "Restart"}, "spec.whenBroken"),
     ({"stop": "Drain"}, "spec.stop"),
+    ({"fairSharing": {"weight": 0}}, "spec.fairSharing.weight"),
+    ({"fairSharing": {"weight": -1}}, "spec.fairSharing.weight"),
+    ({"fairSharing": {"namespaceWeights": {"a": 0}}}, "spec.fairSharing.namespaceWeights.a"),
+    ({"fairSharing": {"halfLifeSeconds": 0}}, "spec.fairSharing.halfLifeSeconds"),
+    ({"fairSharing": {"halfLifeSeconds": 31536000}}, "spec.fairSharing.halfLifeSeconds"),
 ]
 GOOD_QUEUES: list[Json] = [
     {"quota": {"cpu": 4, "memory": "1.5Gi", "nvidia.com/gpu": "8", "pods": "1e3", "x/y": "+1"}},
@@ -45,6 +50,8 @@ GOOD_QUEUES: list[Json] = [
     {"parent": "p", "quota": {"cpu": "2"}, "lendingLimit": {"cpu": "3"}},
     {"parent": "p", "lendingLimit": {}, "borrowingLimit": {"cpu": 0}},
     {"quota": {f"example.com/{at}": "1" for at in range(64)}},
+    {"fairSharing": {}},
+    {"fairSharing": {"weight": 1000, "namespaceWeights": {f"n{at}": 2 for at in range(200)}}},
 ]
 BAD_MARKS = [
     (names.QUEUE, "nowhere", "default (GangQueue nowhere does not exist)"),

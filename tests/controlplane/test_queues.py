@@ -89,6 +89,23 @@ def take_back(plot: Plot, queue: str, folder: Path) -> None:
     plot.cluster.kubectl("create", "-f", str(kept))
 
 
+def test_what_a_namespace_used_is_in_the_status_of_a_queue_with_fair_sharing(plot: Plot) -> None:
+    plot.add_node(10)
+    plot.add_queue("fair", quota={"cpu": "8"}, fairSharing={"weight": 2})
+    plot.create(in_queue(plot, "fair", "runs", 3))
+    plot.wait_running("runs", 4)
+
+    def share() -> float:
+        """Of the namespace, in percent; 0 while nothing is said."""
+        found = plot.queue_status("fair").get("fairShare", {}).get("namespaces", ())
+        return sum(float(each["share"].rstrip("%")) for each in found if each["name"] == plot.name)
+
+    plot.wait(lambda: share() >= 3.3, "half of the quota to count for 6.7 % of it at once")
+    assert share() < 4, "and for more only over days"
+    plot.change_queue("fair", fairSharing=None)
+    plot.wait(lambda: "fairShare" not in plot.queue_status("fair"), "the usage to be forgotten")
+
+
 def test_a_queue_in_use_is_not_deleted_by_a_slip(plot: Plot, tmp_path: Path) -> None:
     plot.add_node(4)
     plot.add_queue("top")

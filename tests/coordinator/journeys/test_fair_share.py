@@ -220,6 +220,26 @@ def test_a_bad_value_is_a_condition_and_the_queue_works_without(rules: Json, tol
     assert conditions(world) == {}
 
 
+@pytest.mark.parametrize(
+    ("bad", "good"),
+    [
+        ({"fairSharing": {"weight": 0}}, {"fairSharing": {}}),
+        ({"quota": {"cpu": "x"}}, {"quota": {"cpu": "8"}}),
+    ],
+)
+def test_a_rule_that_cannot_be_read_for_a_time_loses_no_usage(bad: Json, good: Json) -> None:
+    world = fair_world()
+    used_all_yesterday(world)
+    before = used(world)
+    change(world, "q", **bad)
+    world.settle(seconds=2 * INTERVAL)
+    change(world, "q", **good)
+    world.settle(seconds=60)
+    assert before == {"old": "8.37%"}
+    assert used(world)["old"].startswith("8.3")
+    assert which_starts(world) == ["n"]
+
+
 EDITED: list[tuple[Json, str]] = [
     ({"at": "yesterday"}, "status.fairShare.at"),
     ({"at": ""}, "status.fairShare.at"),
