@@ -40,6 +40,8 @@ ELECTION = {
     "renewDeadline": "8s",
     "retryPeriod": "500ms",
 }
+PACE = {"LEASE_DURATION": "15", "RENEW_DEADLINE": "10", "RETRY_PERIOD": "2"}
+"""The coordinators' election as it is installed."""
 _AWAY = (OSError, HTTPException, TestbedError)
 """What a client sees of an API server that is being replaced."""
 
@@ -136,7 +138,7 @@ def test_no_gang_is_torn_and_no_pod_released_twice_while_programs_are_replaced(
         ThreadPoolExecutor(1) as beside,
     ):
         plot.add_equal_nodes(NODES, CPUS)
-        crew.start(2)
+        crew.start(2, PACE)
         traffic = Patient(plot)
         upgrade = Upgrade(cluster, chronicle, traffic)
         done = beside.submit(upgrade.run, programs)
