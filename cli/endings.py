@@ -10,7 +10,7 @@ NOT_TAKEN = 141
 
 TABLE = f"""\
   {FINE}  an answer, printed; of what writes: done
-  {NO}  the answer is no: no such object, it does not fit, it was refused, or something is left to do
+  {NO}  the answer is no: no such object, it does not fit, it was refused, something is left to do
   {WRONG_USE}  the command line or the input cannot be used
   {NOT_READ}  the cluster cannot be read: not reachable, not allowed, not logged in, no Muster there
 """
