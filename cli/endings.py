@@ -9,8 +9,8 @@ NOT_TAKEN = 141
 """What read the output ended first, as `head` does: what a shell says of other programs then."""
 
 TABLE = f"""\
-  {FINE}  an answer, printed; of `release` and `uninstall`: done
-  {NO}  the answer is no: there is no such object, it does not fit, or something is left to do
+  {FINE}  an answer, printed; of what writes: done
+  {NO}  the answer is no: no such object, it does not fit, it was refused, something is left to do
   {WRONG_USE}  the command line or the input cannot be used
   {NOT_READ}  the cluster cannot be read: not reachable, not allowed, not logged in, no Muster there
 """

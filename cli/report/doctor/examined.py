@@ -177,6 +177,11 @@ class Deployment(Slim, frozen=True):
         """The images of its containers."""
         return tuple(each.image for each in self.spec.template.spec.containers)
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What its containers are started with."""
+        return tuple(word for each in self.spec.template.spec.containers for word in each.words)
+
 
 class ConfigMap(Part, frozen=True):
     """A ConfigMap, which may hold kube-scheduler's configuration."""

@@ -17,6 +17,13 @@ from cli.report.doctor.installation import (
 from cli.report.snapshot import Unread
 
 COORDINATOR: Final = "muster-coordinator"
+KUBERAY_OPERATOR: Final = "kuberay-operator"
+"""The Deployment of KubeRay, as its own manifests and its chart call it."""
+
+INSTALL_KUBERAY: Final = (
+    'kubectl create -k "github.com/ray-project/kuberay/ray-operator/config/default?ref=v1.6.2"'
+)
+_BATCH_SCHEDULER: Final = "--batch-scheduler=volcano"
 
 
 def check_kuberay(seen: Examined) -> Iterator[Finding]:
@@ -26,11 +33,28 @@ def check_kuberay(seen: Examined) -> Iterator[Finding]:
     if isinstance(found, Unread):
         yield unread(check, found)
     elif found is None:
-        yield fail(check, "there is no definition rayclusters.ray.io", "install KubeRay")
+        yield fail(check, "there is no definition rayclusters.ray.io", INSTALL_KUBERAY)
     elif not any(each.served and each.name == "v1" for each in found.spec.versions):
         yield fail(check, "rayclusters.ray.io does not serve v1", "install KubeRay 1.4 or newer")
     else:
-        yield ok(check, "rayclusters.ray.io serves v1")
+        yield _operator(check, seen)
+
+
+def _operator(check: str, seen: Examined) -> Finding:
+    """Say whether KubeRay's operator runs, and leaves the pods to kube-scheduler."""
+    found = () if isinstance(seen.deployments, Unread) else seen.deployments
+    mine = next((each for each in found if each.metadata.name == KUBERAY_OPERATOR), None)
+    # One that is installed under another name is not known here.
+    if mine is None:
+        return ok(check, "rayclusters.ray.io serves v1")
+    name = f"{mine.metadata.namespace}/{KUBERAY_OPERATOR}"
+    if not mine.status.available_replicas and mine.spec.replicas != 0:
+        remedy = f"kubectl -n {mine.metadata.namespace} describe deployment {KUBERAY_OPERATOR}"
+        return fail(check, f"no pod of its operator {name} is available", remedy)
+    if any(_BATCH_SCHEDULER in each for each in mine.arguments):
+        said = f"{name} has {_BATCH_SCHEDULER}: it sets schedulerName, which Muster does not serve"
+        return warn(check, said, "take the flag off; docs/importing.md says how to move over")
+    return ok(check, "rayclusters.ray.io serves v1")
 
 
 def check_programs(seen: Examined) -> Iterator[Finding]:

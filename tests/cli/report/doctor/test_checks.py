@@ -326,6 +326,13 @@ def asked(words: tuple[str, ...]) -> Json:
     return {"command": ["kube-scheduler", *words]} if len(words) == 1 else {"args": [*words]}
 
 
+def for_volcano() -> Json:
+    """KubeRay's operator with the flag that has it set the name of another scheduler."""
+    found = deployment("kuberay-operator", namespace="ray")
+    found["spec"]["template"]["spec"]["containers"][0]["args"] = ["--batch-scheduler=volcano"]
+    return found
+
+
 HOLD = webhook("hold.muster.dev", "Ignore")
 FAULTS: dict[str, tuple[Json, str, State]] = {
     "an old Kubernetes": (
@@ -336,6 +343,16 @@ FAULTS: dict[str, tuple[Json, str, State]] = {
     "a new Kubernetes": ({"version": [{"minor": "39+"}]}, "Kubernetes", State.WARN),
     "no KubeRay": ({"definitions": without("definitions", 0)}, "KubeRay", State.FAIL),
     "an old KubeRay": ({"definitions": definitions("ray")}, "KubeRay", State.FAIL),
+    "a KubeRay without a pod": (
+        {"deployments": [deployment("kuberay-operator", namespace="ray", available=0)]},
+        "KubeRay",
+        State.FAIL,
+    ),
+    "a KubeRay for Volcano": (
+        {"deployments": [for_volcano()]},
+        "KubeRay",
+        State.WARN,
+    ),
     "no coordinator": (
         {"deployments": without("deployments", 0)},
         "muster-coordinator",
