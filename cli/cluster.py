@@ -15,9 +15,10 @@ from cli.endings import LOG_IN_AGAIN, NOT_REACHED
 from cli.imports.outcome import NotRead, Source
 from cli.imports.systems import System
 from kube.api.bodies import decode
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.api.errors import KubeError, NotFound, Timeout, Unauthorized, Unreachable
+from kube.api.resource import Resource
 
 
 class _Version(msgspec.Struct):

@@ -18,8 +18,9 @@ from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.metrics import Metrics
 from extender.unscheduled_pods import UnscheduledPods
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
+from kube.api.resource import Resource
 
 log = structlog.get_logger(__name__)
 

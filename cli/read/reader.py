@@ -26,7 +26,7 @@ from cli.read.dry_created import Answer, DryCreated, refused_with
 from cli.read.target import Target
 from kube.api.access import Access, is_caller_allowed
 from kube.api.bodies import decode, encode
-from kube.api.client import Client, Resource, selectors
+from kube.api.client import Client, selectors
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     ApiError,
@@ -40,6 +40,7 @@ from kube.api.errors import (
     Unreachable,
 )
 from kube.api.kinds import Kind, Kinds, Served
+from kube.api.resource import Resource
 from kube.api.resources import PODS
 
 T = TypeVar("T")

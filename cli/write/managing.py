@@ -15,8 +15,8 @@ from cli.managing.patches import as_read, is_in, same_as_read
 from cli.read.ray_object import read_object
 from cli.read.reader import called, one_line
 from cli.write.writer import NotWritten, Writer
-from kube.api.client import Resource
 from kube.api.errors import Conflict, KubeError
+from kube.api.resource import Resource
 
 Json = dict[str, Any]
 

@@ -40,8 +40,8 @@ from cli.write.standstill import give_leases_back
 from cli.write.survey import Survey, list_served, read_gated, read_held, read_jobs
 from cli.write.writer import NotWritten, Writer
 from kube.api import resources
-from kube.api.client import Resource
 from kube.api.kinds import Found
+from kube.api.resource import Resource
 from kube.api.resources import GANG_QUEUES, NAMESPACES
 from kube.objects.names import KUBE_SYSTEM, PART_OF, PART_OF_MUSTER
 

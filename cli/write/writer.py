@@ -14,7 +14,7 @@ from cli.read.reader import ApiReader, one_line
 from cli.read.target import Target
 from cli.removal.objects import AnyObject
 from kube.api.bodies import encode
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     Conflict,
@@ -26,6 +26,7 @@ from kube.api.errors import (
     Unreachable,
 )
 from kube.api.kinds import Found, Kinds
+from kube.api.resource import Resource
 
 T = TypeVar("T")
 

@@ -28,9 +28,10 @@ from coordinator.shell.loop import Loop
 from coordinator.shell.suspicion import Suspicion
 from coordinator.shell.writes.executor import Executor
 from coordinator.state_settings import StateSettings
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.leader_election import Term
 from kube.api.leading import election, lead_on_fresh_lists, wait_synced
+from kube.api.resource import Resource
 from kube.api.resources import (
     APP_WRAPPERS,
     DEVICE_CLASSES,

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.kinds import Served
+from kube.api.resource import Resource
 from kube.objects.base import Slim
 from kube.objects.user import User
 

@@ -14,24 +14,21 @@ Invariant: every call ends within its timeout, and raises only KubeErrors.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Self, overload
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
 from yarl import URL
 
 from kube.api.bodies import T, decode, decode_as, encode
-from kube.api.connection import LineSplitter, guarded_socket, only_kube_errors
+from kube.api.connection import guarded_socket, only_kube_errors
 from kube.api.credentials import ClusterAccess, Credentials
 from kube.api.errors import (
     Unauthorized,
     error_from_response,
 )
-
-Lines = list[bytes]
-"""The events of a watch that came together, one line each."""
+from kube.api.streams import Lines, lines_of, pieces_of
 
 PAGE = 500
 """Objects in one page of a list: client-go's number, 4 MB of pods."""
@@ -52,27 +49,6 @@ _READ_BUFFER = 1 << 20
 
 # Go's API server closes idle connections after 90 s; a PATCH must not meet one that closes.
 _KEEP_ALIVE = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A kind of object, as paths name it."""
-
-    group: str
-    version: str
-    plural: str
-    namespaced: bool = True
-
-    def path(
-        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
-    ) -> str:
-        """Return the path of an object, or of the collection when there is no name."""
-        assert self.namespaced or namespace is None, f"{self.plural} live in no namespace"
-        assert name is None or (namespace is not None) == self.namespaced, "a name needs its place"
-        base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        place = f"/namespaces/{quote(namespace, safe='')}" if namespace is not None else ""
-        tail = "".join(f"/{quote(part, safe='')}" for part in (name, subresource) if part)
-        return f"{base}{place}/{self.plural}{tail}"
 
 
 class _PageMetadata(msgspec.Struct):
@@ -326,7 +302,7 @@ class Client:
         url = self._url(path, {"watch": "true", **params})
         headers = {"Accept": _METADATA if metadata_only else _JSON}
         async with self._opened(f"watch {path}", url, headers, silence, timeout) as answer:
-            yield _lines(answer, path)
+            yield lines_of(answer, path)
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -339,7 +315,7 @@ class Client:
         headers = {"Accept": "*/*"}
         url = self._url(path, params)
         async with self._opened(f"GET {path}", url, headers, None, timeout) as answer:
-            yield _pieces(answer, path)
+            yield pieces_of(answer, path)
 
     @contextlib.asynccontextmanager
     async def _opened(
@@ -410,20 +386,6 @@ class Client:
 def selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     """Return the query parameters of those selectors that select anything."""
     return _present(labelSelector=label_selector or None, fieldSelector=field_selector or None)
-
-
-async def _lines(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[Lines]:
-    splitter = LineSplitter()
-    with only_kube_errors(f"watch {path}"):
-        async for piece in answer.content.iter_any():
-            if lines := splitter.feed(piece):
-                yield lines
-
-
-async def _pieces(answer: aiohttp.ClientResponse, path: str) -> AsyncIterator[bytes]:
-    with only_kube_errors(f"GET {path}"):
-        async for piece in answer.content.iter_any():
-            yield piece
 
 
 def _present(**values: Any) -> dict[str, Any]:

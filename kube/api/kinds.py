@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kube.api.bodies import decode
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.errors import Garbled
+from kube.api.resource import Resource
 from kube.objects.base import OrNull, Part, Slim
 
 REFRESH_SECONDS: Final = 2.0

@@ -28,9 +28,9 @@ from typing import Any, Protocol
 import structlog
 
 from kube.api.bodies import decode
-from kube.api.client import Resource
 from kube.api.errors import Conflict, KubeError, NotFound
 from kube.api.lease import ANSWERED, Lease, Observation, free_at, observe, succeeds_cleanly
+from kube.api.resource import Resource
 
 log = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
 """The API resources that Muster reads or writes."""
 
-from kube.api.client import Resource
+from kube.api.resource import Resource
 
 PODS = Resource(group="", version="v1", plural="pods", namespaced=True)
 NODES = Resource(group="", version="v1", plural="nodes", namespaced=False)

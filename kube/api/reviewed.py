@@ -8,8 +8,9 @@ import asyncio
 from datetime import datetime
 from typing import Final
 
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.errors import Garbled, NotFound
+from kube.api.resource import Resource
 from kube.objects.base import ObjectMeta, Slim
 from kube.objects.names import CONFIGURATION_HEARD
 

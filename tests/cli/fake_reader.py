@@ -11,8 +11,8 @@ from cli.endings import CannotRead
 from cli.read.dry_created import Answer, DryCreated
 from cli.read.target import Target
 from kube.api.access import Access
-from kube.api.client import Resource
 from kube.api.kinds import Kind, Served
+from kube.api.resource import Resource
 
 
 class FakeReader:

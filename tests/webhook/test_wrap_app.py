@@ -11,9 +11,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
 from kube.api.access import Access
-from kube.api.client import Resource
 from kube.api.errors import Unreachable
 from kube.api.kinds import Kind, Served
+from kube.api.resource import Resource
 from kube.objects import names
 from kube.objects.user import User, service_account
 from tests.webhook.samples import Json

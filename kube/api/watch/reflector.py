@@ -26,7 +26,7 @@ import msgspec
 import structlog
 
 from kube.api.backoff import pause
-from kube.api.client import Client, Resource, selectors
+from kube.api.client import Client, selectors
 from kube.api.errors import (
     ApiError,
     Gone,
@@ -36,6 +36,7 @@ from kube.api.errors import (
     Timeout,
     Unreachable,
 )
+from kube.api.resource import Resource
 from kube.api.watch.events import Blind, Key, Sighted, Sink, Synced, Watched, WatchEvent
 from kube.api.watch.intake import Intake
 from kube.api.watch.pace import EVERYTHING, USUAL, Counters, Pace, Selection

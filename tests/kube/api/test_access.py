@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from pytest_aiohttp import AiohttpServer
 
 from kube.api.access import Access, is_allowed, to_create
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.api.errors import Garbled, KubeError
 from kube.api.kinds import Served
+from kube.api.resource import Resource
 from kube.objects.user import LONGEST, User, read_user, write_user
 
 RBAC = "rbac.authorization.k8s.io"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from certs.chain import ServerNames, issue_leaf, new_authority
 from kube.api.backoff import Backoff
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.connection import LineSplitter
 from kube.api.credentials import open_access
 from kube.api.errors import (
@@ -32,6 +32,7 @@ from kube.api.errors import (
     TooManyRequests,
     Unreachable,
 )
+from kube.api.resource import Resource
 from tests.kube.fake_api import FakeApi, bookmark, hangs, line, resets, says, streams
 
 PODS = Resource("", "v1", "pods")

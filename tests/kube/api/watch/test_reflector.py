@@ -15,8 +15,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kube.api.backoff import Backoff
-from kube.api.client import Client, Resource
+from kube.api.client import Client
 from kube.api.errors import Timeout
+from kube.api.resource import Resource
 from kube.api.watch.events import (
     Blind,
     Changed,
