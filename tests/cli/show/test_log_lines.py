@@ -42,11 +42,11 @@ def test_a_terminal_gets_colours_and_no_other_control_characters(
     screen = Terminal(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", screen)
     write(log)
-    assert screen.buffer.getvalue() == b"\x1b[31mred\x1b[0m\t]0;title[2Jgone2J\r\n"  # type: ignore[attr-defined]
+    assert screen.buffer.getvalue() == b"\x1b[31mred\x1b[0m\t]0;title[2Jgone2J\r\n"
     file = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", file)
     write(log)
-    assert file.buffer.getvalue() == log  # type: ignore[attr-defined]
+    assert file.buffer.getvalue() == log
 
 
 def test_lines_that_come_at_the_same_time_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,4 +57,4 @@ def test_lines_that_come_at_the_same_time_stay_whole(monkeypatch: pytest.MonkeyP
     printer.take("b", "[b] ", b"two\n")
     printer.take("a", "[a] ", b"e\n")
     printer.take("b", "[b] ", None)
-    assert file.buffer.getvalue() == b"[b] two\n[a] one\n"  # type: ignore[attr-defined]
+    assert file.buffer.getvalue() == b"[b] two\n[a] one\n"
