@@ -189,7 +189,7 @@ def _count_new(group: Json, asked: GroupForm, *, autoscaler: bool) -> None:
 
 
 def _change_group(group: Json, asked: GroupForm, *, autoscaler: bool) -> None:
-    """Set what is asked for; where nobody autoscales, the bounds make way for the replicas."""
+    """Set what is asked for; where no autoscaler decides, the bounds make way for the replicas."""
     for field, value in (
         ("replicas", asked.replicas),
         ("minReplicas", asked.min),

@@ -40,7 +40,7 @@ def _set(group: Json, target: Target, *, autoscaler: bool) -> None:
 
 
 def pods_that_go(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
-    """Count the worker pods that KubeRay deletes: any of a group, where nobody autoscales."""
+    """Count the worker pods that KubeRay deletes: any of a group, where no autoscaler decides."""
     if autoscales(dict(after["spec"])):
         return 0
     old = _pods(before)
