@@ -94,6 +94,8 @@ def _choices() -> Iterator[Value]:
     yield _off("dashboard.enabled", "the page of `muster dashboard` as a Deployment")
     yield _off("roles.viewer", "the ClusterRole `muster-viewer`, to be bound")
     yield _off("roles.fit", "the ClusterRole `muster-fit`, to be bound")
+    yield _off("roles.people", "`muster-admin`, `muster-namespace-admin` and `muster-user`")
+    yield _off("volcanoLabels.enabled", "RayClusters for Volcano become gangs; Kubernetes 1.36")
     yield _off("nodeNamePolicy.enabled", "refuses `spec.nodeName` to those who may not bind pods")
     yield _off("monitoring.enabled", "metrics, alerts and dashboards for the Prometheus operator")
     yield _off("networkPolicies.enabled", "NetworkPolicies, which let all call the ports served")

@@ -30,6 +30,8 @@ SWITCHES = (
     Switch("dashboard", ".Values.dashboard.enabled"),
     Switch("viewer", ".Values.roles.viewer"),
     Switch("fit", ".Values.roles.fit"),
+    Switch("roles", ".Values.roles.people"),
+    Switch("volcano-labels", ".Values.volcanoLabels.enabled"),
     Switch("monitoring", ".Values.monitoring.enabled"),
     Switch("node-name", ".Values.nodeNamePolicy.enabled"),
     Switch("network-policies", ".Values.networkPolicies.enabled"),

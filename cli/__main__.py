@@ -64,7 +64,7 @@ def main() -> None:
     """Gang admission for Ray on Kubernetes, from the command line.
 
     Every command works with the rights of its caller. Those that destroy anything ask before, and
-    have --yes where nobody can answer. -n, -o, --kubeconfig and --context may also stand before it.
+    have --yes where no terminal is. -n, -o, --kubeconfig and --context may also stand before it.
     """
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def asks(*, dry_run: bool, yes: bool) -> Ask:
-    """Return who answers: none in a dry run, the option that agrees to all, or a person."""
+    """Return who answers: nothing in a dry run, the option that agrees to all, or a person."""
 
     def answer(destroyed: str) -> bool:
         if dry_run:
