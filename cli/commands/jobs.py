@@ -12,7 +12,7 @@ from cli.options import cluster_options, epilog, output_option, run, scope_optio
 if TYPE_CHECKING:
     from cli.read.reader import Reader
     from cli.read.target import Target
-    from cli.report.jobs import JobsReport
+    from cli.report.ray.jobs import JobsReport
 
 
 @click.command(
@@ -35,7 +35,7 @@ def command(
     """
     if namespace and everywhere:
         raise click.UsageError("-n names one namespace, -A means all")
-    from cli.read.jobs import read_jobs  # noqa: PLC0415 - a start must not pay for it
+    from cli.read.ray.jobs import read_jobs  # noqa: PLC0415 - a start must not pay for it
     from cli.show.jobs import table  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
 

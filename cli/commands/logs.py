@@ -58,9 +58,9 @@ def command(
     params = _params(options["tail"], follow=follow, previous=options["previous"])
 
     async def work(reader: Reader) -> int:
-        from cli.read.logs import cluster_logs, follow_job, job_logs, pass_all  # noqa: PLC0415
-        from cli.read.ray_object import placed  # noqa: PLC0415
-        from cli.report.jobs import ending  # noqa: PLC0415
+        from cli.read.ray.logs import cluster_logs, follow_job, job_logs, pass_all  # noqa: PLC0415
+        from cli.read.ray.ray_object import placed  # noqa: PLC0415
+        from cli.report.ray.jobs import ending  # noqa: PLC0415
         from cli.show.log_lines import LogPrinter  # noqa: PLC0415
 
         (place, short), out = placed(name, namespace, reader.namespace), LogPrinter()

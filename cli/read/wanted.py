@@ -10,7 +10,7 @@ from cli.managing.cluster import changed, new_cluster
 from cli.managing.copies import copy_of
 from cli.managing.forms import ClusterForm
 from cli.managing.values import check_name, part
-from cli.read.ray_object import placed, read_object
+from cli.read.ray.ray_object import placed, read_object
 from cli.read.reader import Reader
 from kube.api import resources
 from kube.objects import names

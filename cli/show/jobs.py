@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from cli.report.jobs import JobReport, JobsReport
+from cli.report.ray.jobs import JobReport, JobsReport
 from cli.show.table import Cell, cut, line, number, rows
 from cli.show.words import age, lasting
 from kube.codec.fields import moment_of

@@ -94,7 +94,7 @@ async def _asked_for(
     file: str | None,
     like: str | None,
 ) -> Json:
-    from cli.read.ray_object import placed  # noqa: PLC0415 - it imports the client
+    from cli.read.ray.ray_object import placed  # noqa: PLC0415 - it imports the client
     from cli.read.wanted import like_another, of_file, of_form  # noqa: PLC0415
 
     usual = writer.reader.namespace

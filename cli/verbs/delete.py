@@ -40,7 +40,7 @@ def command(
     """
 
     async def work(writer: Writer) -> None:
-        from cli.read.ray_object import read_free  # noqa: PLC0415 - it imports the client
+        from cli.read.ray.ray_object import read_free  # noqa: PLC0415 - it imports the client
         from cli.write.managing import delete, title  # noqa: PLC0415
         from kube.api import resources  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def command(
 
 async def _lost(reader: Reader, found: dict[str, Any]) -> Iterator[str]:
     from cli.managing.deleting import goes_with, goes_with_job, hangs  # noqa: PLC0415
-    from cli.read.ray_object import list_objects, pods_of  # noqa: PLC0415
+    from cli.read.ray.ray_object import list_objects, pods_of  # noqa: PLC0415
     from kube.api.resources import RAY_JOBS  # noqa: PLC0415
 
     if found["kind"] == "RayJob":

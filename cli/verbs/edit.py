@@ -65,7 +65,7 @@ def command(
         raise click.UsageError("-f has the whole spec: give it alone, or options without it")
 
     async def work(writer: Writer) -> None:
-        from cli.read.ray_object import read_free  # noqa: PLC0415 - a start must not pay for it
+        from cli.read.ray.ray_object import read_free  # noqa: PLC0415 - a start must not pay for it
         from cli.write.editing import edit  # noqa: PLC0415
         from kube.api.resources import RAY_CLUSTERS  # noqa: PLC0415
 
@@ -79,7 +79,7 @@ def command(
 async def _wanted(reader: Reader, found: Json, form: ClusterForm, file: str | None) -> Json:
     from cli.managing.cluster import changed  # noqa: PLC0415 - a start must not pay for it
     from cli.managing.rewriting import with_file  # noqa: PLC0415
-    from cli.read.ray_object import workers_of  # noqa: PLC0415
+    from cli.read.ray.ray_object import workers_of  # noqa: PLC0415
     from cli.read.wanted import one_object  # noqa: PLC0415
 
     if file is not None:

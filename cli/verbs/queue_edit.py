@@ -38,7 +38,7 @@ def command(*, target: Target, name: str, dry_run: bool, **options: Any) -> None
     async def work(writer: Writer) -> None:
         from cli.managing.patches import as_read, patch_of  # noqa: PLC0415 - for a quick start
         from cli.managing.queue import changed_queue  # noqa: PLC0415
-        from cli.read.ray_object import read_object  # noqa: PLC0415
+        from cli.read.ray.ray_object import read_object  # noqa: PLC0415
         from cli.write.managing import admitted, change  # noqa: PLC0415
         from kube.api.resources import GANG_QUEUES  # noqa: PLC0415
 

@@ -45,7 +45,7 @@ def command(
     async def work(writer: Writer) -> None:
         from cli.managing.scaling import scaled  # noqa: PLC0415 - a start must not pay for it
         from cli.managing.written import read_targets  # noqa: PLC0415
-        from cli.read.ray_object import read_free  # noqa: PLC0415
+        from cli.read.ray.ray_object import read_free  # noqa: PLC0415
         from cli.write.editing import edit  # noqa: PLC0415
         from kube.api.resources import RAY_CLUSTERS  # noqa: PLC0415
 

@@ -126,7 +126,7 @@ async def _job(
     path: str | None,
 ) -> Json:
     from cli.managing.job import check_takes_jobs, new_job, waits_for  # noqa: PLC0415
-    from cli.read.ray_object import placed, read_object  # noqa: PLC0415
+    from cli.read.ray.ray_object import placed, read_object  # noqa: PLC0415
     from cli.read.wanted import like_another, of_file, of_form  # noqa: PLC0415
     from kube.api.resources import RAY_CLUSTERS  # noqa: PLC0415
 
@@ -147,8 +147,8 @@ async def _job(
 
 
 async def _follow(reader: Reader, body: Json) -> int:
-    from cli.read.logs import follow_job  # noqa: PLC0415 - a start must not pay for it
-    from cli.report.jobs import ending  # noqa: PLC0415
+    from cli.read.ray.logs import follow_job  # noqa: PLC0415 - a start must not pay for it
+    from cli.report.ray.jobs import ending  # noqa: PLC0415
     from cli.show.log_lines import LogPrinter  # noqa: PLC0415
 
     (meta, out), params = (body["metadata"], LogPrinter()), {"follow": "true"}

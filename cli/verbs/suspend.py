@@ -28,7 +28,7 @@ def command(*, target: Target, name: str, namespace: str, yes: bool) -> None:
 
     async def work(writer: Writer) -> None:
         from cli.managing.suspending import suspension  # noqa: PLC0415 - a start is to be quick
-        from cli.read.ray_object import held_phase, read_free  # noqa: PLC0415
+        from cli.read.ray.ray_object import held_phase, read_free  # noqa: PLC0415
         from cli.write.managing import change, title  # noqa: PLC0415
         from kube.api.resources import RAY_CLUSTERS  # noqa: PLC0415
 

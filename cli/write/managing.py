@@ -12,7 +12,7 @@ import msgspec
 
 from cli.endings import Absent, StandsInTheWay
 from cli.managing.patches import as_read, is_in, same_as_read
-from cli.read.ray_object import read_object
+from cli.read.ray.ray_object import read_object
 from cli.read.reader import called, one_line
 from cli.write.writer import NotWritten, Writer
 from kube.api.errors import Conflict, KubeError

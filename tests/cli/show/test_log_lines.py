@@ -42,7 +42,7 @@ def test_a_terminal_gets_colours_and_no_other_control_characters(
     screen = Terminal(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", screen)
     write(log)
-    assert screen.buffer.getvalue() == b"\x1b[31mred\x1b[0m\t]0;title[2Jgone2J\r\n"
+    assert screen.buffer.getvalue() == b"\x1b[31mred\x1b[0m\t]0;title[2Jgone2J\r\n"  # type: ignore[attr-defined]
     file = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stdout", file)
     write(log)

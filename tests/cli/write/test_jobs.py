@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cli.endings import NO, WRONG_USE
-from cli.read import logs as reading
+from cli.read.ray import logs as reading
 from kube.objects import names
 from tests.cli.managing.clusters import Json, cluster
 from tests.cli.write.cluster import Double

@@ -134,7 +134,7 @@ RAY: Json = {
     "spec": {"versions": [{"name": "v1", "served": True}]},
 }
 WELL: Mapping[str, tuple[type[Any], list[Json]]] = {
-    "version": (ServerVersion, [{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}]),
+    "version": (ServerVersion, [{"major": "1", "minor": "37", "gitVersion": "v1.37.2"}]),
     "definitions": (
         Definition,
         [RAY, established(gang_crd()), established(gang_queue_crd())],
@@ -170,7 +170,7 @@ WELL: Mapping[str, tuple[type[Any], list[Json]]] = {
     "ray_clusters": (RayObject, [ray_object("train", "team")]),
     "schedulers": (
         SchedulerPod,
-        [{"spec": {"containers": [{"image": "kube-scheduler:v1.36.3"}]}}],
+        [{"spec": {"containers": [{"image": "kube-scheduler:v1.37.2"}]}}],
     ),
     "config_maps": (
         ConfigMap,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cli.endings import Absent, Unusable
-from cli.report.jobs import Job
+from cli.report.ray.jobs import Job
 from kube.objects import names
 from kube.objects.core import Pod
 

@@ -2,7 +2,7 @@
 
 from cli.endings import Absent, CannotRead, NotAllowed
 from cli.read.reader import Reader
-from cli.report.jobs import Job, JobsReport, jobs_report
+from cli.report.ray.jobs import Job, JobsReport, jobs_report
 from kube.api import resources
 from kube.objects.gang import Gang
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from cli.endings import Absent
-from cli.read.jobs import read_job
-from cli.read.ray_object import read_object
+from cli.read.ray.jobs import read_job
+from cli.read.ray.ray_object import read_object
 from cli.read.reader import Reader
-from cli.report.jobs import Job
-from cli.report.log_sources import LogSource, is_over, named, of_cluster, of_job
+from cli.report.ray.jobs import Job
+from cli.report.ray.log_sources import LogSource, is_over, named, of_cluster, of_job
 from kube.api import resources
 from kube.objects import names
 from kube.objects.core import Pod

@@ -1,0 +1,1 @@
+"""Reads Ray objects, their jobs and their logs."""

@@ -1,0 +1,1 @@
+"""Shows jobs, and says which logs there are."""
