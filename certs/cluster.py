@@ -21,7 +21,7 @@ from certs.held import OWNER, OWNER_LABEL, Held, data_of, files_of, notes_of, re
 from certs.rolling import NOTHING, Bundle, Withheld
 from kube.api.client import Client
 from kube.api.errors import Forbidden, KubeError, NotFound
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 
 SECRETS = Resource(group="", version="v1", plural="secrets", namespaced=True)
 REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)

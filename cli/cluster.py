@@ -18,7 +18,7 @@ from kube.api.bodies import decode
 from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.api.errors import KubeError, NotFound, Timeout, Unauthorized, Unreachable
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 
 
 class _Version(msgspec.Struct):

@@ -20,7 +20,7 @@ from extender.metrics import Metrics
 from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 
 log = structlog.get_logger(__name__)
 

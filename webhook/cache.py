@@ -21,8 +21,7 @@ import msgspec
 
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
-from kube.api.resource import Resource
-from kube.api.resources import APP_WRAPPERS, MCAD_APP_WRAPPERS, NAMESPACES, RAY_CLUSTERS
+from kube.api.resources import APP_WRAPPERS, MCAD_APP_WRAPPERS, NAMESPACES, RAY_CLUSTERS, Resource
 from kube.objects.names import APP_WRAPPER_UID, CREATED_BY, OPT_IN
 from kube.ray.wrapped_by import is_made_by
 from webhook.metrics import Metrics

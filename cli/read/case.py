@@ -12,7 +12,7 @@ from cli.report.objects import RayOwner
 from cli.report.snapshot import GANGS, NODES, PODS, QUEUES, Snapshot, Unread
 from cli.report.why import Case
 from kube.api import resources
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects import names
 from kube.objects.base import Labels
 from kube.objects.core import Namespace, Pod

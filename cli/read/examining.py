@@ -24,7 +24,7 @@ from cli.report.doctor.examined import (
 )
 from cli.report.snapshot import Unread
 from kube.api import resources
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.core import Namespace
 from kube.objects.crds.definition import Definition
 from kube.objects.names import KUBE_SYSTEM

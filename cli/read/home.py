@@ -4,7 +4,7 @@ from typing import Final
 
 from cli.endings import NotAllowed, NotServed
 from cli.read.reader import Reader
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.base import ObjectMeta, OrNull, Part, Slim
 from kube.objects.names import DEFAULT_NAMESPACE, PART_OF, PART_OF_MUSTER
 

@@ -33,7 +33,7 @@ from coordinator.messages.events import (
     Teller,
 )
 from kube.api import resources
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.codec.observed_pod import observe
 from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.codec.volumes.storage import WATCHES, StorageWatch

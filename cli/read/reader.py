@@ -40,8 +40,7 @@ from kube.api.errors import (
     Unreachable,
 )
 from kube.api.kinds import Kind, Kinds, Served
-from kube.api.resource import Resource
-from kube.api.resources import PODS
+from kube.api.resources import PODS, Resource
 
 T = TypeVar("T")
 

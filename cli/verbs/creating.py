@@ -11,7 +11,7 @@ from cli.endings import CannotRead, StandsInTheWay
 if TYPE_CHECKING:
     from cli.report.fit import FitReport, Fits
     from cli.write.writer import Writer
-    from kube.api.resource import Resource
+    from kube.api.resources import Resource
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from cli.read.ray.ray_object import read_object
 from cli.read.reader import called, one_line
 from cli.write.writer import NotWritten, Writer
 from kube.api.errors import Conflict, KubeError
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 
 Json = dict[str, Any]
 

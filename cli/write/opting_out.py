@@ -20,7 +20,7 @@ from cli.write.releasing import resume, ungate, unguard
 from cli.write.survey import list_served, read_gangs, read_gated
 from cli.write.writer import Writer
 from kube.api import resources
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.core import Pod

@@ -21,8 +21,7 @@ from cli.removal.ours import STOPPED_PROGRAMS
 from cli.removal.told import Told, counted
 from cli.write.survey import Survey, gating_counted, read_bindings, read_gating
 from cli.write.writer import NotWritten, Writer
-from kube.api.resource import Resource
-from kube.api.resources import LEASES, PODS
+from kube.api.resources import LEASES, PODS, Resource
 from kube.objects.names import CONFIGURATION_HEARD, STOPPED
 
 PROMISED: Final = 15

@@ -13,7 +13,7 @@ from cli.removal.ours import STOPPED_PROGRAMS, is_rule
 from cli.removal.patches import held_by_muster, is_guarded
 from cli.removal.told import counted
 from kube.api import resources
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.codec.pod_patches import pinned_node
 from kube.objects import names
 from kube.objects.core import Pod

@@ -41,8 +41,7 @@ from cli.write.survey import Survey, list_served, read_gated, read_held, read_jo
 from cli.write.writer import NotWritten, Writer
 from kube.api import resources
 from kube.api.kinds import Found
-from kube.api.resource import Resource
-from kube.api.resources import GANG_QUEUES, NAMESPACES
+from kube.api.resources import GANG_QUEUES, NAMESPACES, Resource
 from kube.objects.names import KUBE_SYSTEM, PART_OF, PART_OF_MUSTER
 
 LABEL: Final = f"{PART_OF}={PART_OF_MUSTER}"

@@ -26,7 +26,7 @@ from kube.api.errors import (
     Unreachable,
 )
 from kube.api.kinds import Found, Kinds
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 
 T = TypeVar("T")
 

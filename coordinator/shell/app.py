@@ -31,7 +31,6 @@ from coordinator.state_settings import StateSettings
 from kube.api.client import Client
 from kube.api.leader_election import Term
 from kube.api.leading import election, lead_on_fresh_lists, wait_synced
-from kube.api.resource import Resource
 from kube.api.resources import (
     APP_WRAPPERS,
     DEVICE_CLASSES,
@@ -49,6 +48,7 @@ from kube.api.resources import (
     RAY_SERVICES,
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
+    Resource,
 )
 from kube.api.watch.events import feeding
 from kube.api.watch.pace import Selection

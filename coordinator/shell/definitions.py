@@ -17,7 +17,7 @@ import structlog
 from coordinator.metrics import MISSING_FIELDS
 from kube.api.client import Client
 from kube.api.errors import Forbidden, KubeError, NotFound
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.crds.definition import Definition, lacks, some
 from kube.objects.crds.muster import written
 from kube.objects.schema import Json

@@ -12,7 +12,7 @@ import msgspec
 
 from kube.api.client import Client
 from kube.api.kinds import Served
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.base import Slim
 from kube.objects.user import User
 

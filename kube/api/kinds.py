@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from kube.api.bodies import decode
 from kube.api.client import Client
 from kube.api.errors import Garbled
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.base import OrNull, Part, Slim
 
 REFRESH_SECONDS: Final = 2.0

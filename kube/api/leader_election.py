@@ -30,7 +30,7 @@ import structlog
 from kube.api.bodies import decode
 from kube.api.errors import Conflict, KubeError, NotFound
 from kube.api.lease import ANSWERED, Lease, Observation, free_at, observe, succeeds_cleanly
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 
 log = structlog.get_logger(__name__)
 

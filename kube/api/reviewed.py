@@ -10,7 +10,7 @@ from typing import Final
 
 from kube.api.client import Client
 from kube.api.errors import Garbled, NotFound
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.base import ObjectMeta, Slim
 from kube.objects.names import CONFIGURATION_HEARD
 

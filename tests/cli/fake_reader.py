@@ -12,7 +12,7 @@ from cli.read.dry_created import Answer, DryCreated
 from cli.read.target import Target
 from kube.api.access import Access
 from kube.api.kinds import Kind, Served
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 
 
 class FakeReader:

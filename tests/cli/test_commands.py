@@ -16,7 +16,7 @@ from cli import endings
 from cli.__main__ import run as run_by_name
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.report.objects import RayOwner, RayOwnerStatus
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.base import ObjectMeta
 from tests.children import child
 from tests.cli.fake_reader import FakeReader, run

@@ -12,7 +12,7 @@ from kube.objects import names
 Json = dict[str, Any]
 
 API_VERSION = names.RAY_API_VERSION
-RAY_VERSION = "2.52.0"
+RAY_VERSION = "2.60.0"
 GANG = {names.OPT_IN: "true"}
 
 

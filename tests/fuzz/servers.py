@@ -24,7 +24,7 @@ from extender.settings import Settings as ExtenderSettings
 from extender.unscheduled_pods import UnscheduledPods
 from kube.api.access import Access
 from kube.api.kinds import Kind, Served
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.core import Namespace

@@ -2,7 +2,7 @@
 
 import yaml
 
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from tests.cli.fitting.reader import MemoryReader, T, answers, fit
 from tests.coordinator.builders import group, node, ray_cluster
 from tests.coordinator.world import World

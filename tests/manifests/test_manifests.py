@@ -276,6 +276,8 @@ USED: dict[str, Rights] = {
         ("muster.dev", "gangqueues"): {"list", "watch"},
         ("ray.io", "rayjobs"): {"get"},
         ("", "namespaces"): {"get", "list", "watch"},
+        # webhook/quota_room.py: whether there is room for all pods of a RayCluster
+        ("", "resourcequotas"): {"list", "watch"},
     },
     "coordinator": {
         # coordinator/shell/writes/pod_writes.py: get after a failed patch, patch to release and to

@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from benchmarks.cases import CASES
-from cli.__main__ import main
+from cli.__main__ import COMMANDS, main
+from cli.lazy_group import behind_command
 from tests.packaging.shell_blocks import (
     DOCUMENTS,
     Command,
@@ -76,7 +77,7 @@ def kinds_served() -> set[str]:
 
 
 def check_muster(words: tuple[str, ...]) -> None:
-    _, name, *arguments = words
+    name, *arguments = behind_command(words[1:], COMMANDS)
     if name.startswith("-"):
         return
     command = main.get_command(click.Context(main), name)

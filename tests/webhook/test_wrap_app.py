@@ -13,7 +13,7 @@ from aiohttp.web import Application, Request
 from kube.api.access import Access
 from kube.api.errors import Unreachable
 from kube.api.kinds import Kind, Served
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects import names
 from kube.objects.user import User, service_account
 from tests.webhook.samples import Json

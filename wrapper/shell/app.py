@@ -16,8 +16,7 @@ from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.api.leader_election import Term
 from kube.api.leading import election, lead_on_fresh_lists, wait_synced
-from kube.api.resource import Resource
-from kube.api.resources import APP_WRAPPERS, GANGS, MCAD_APP_WRAPPERS, PODS
+from kube.api.resources import APP_WRAPPERS, GANGS, MCAD_APP_WRAPPERS, PODS, Resource
 from kube.api.watch.events import Translate, feeding, translated
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector

@@ -15,8 +15,7 @@ from appwrapper.spec.items import read
 from kube.api.client import Client
 from kube.api.errors import Conflict, KubeError, NotFound, is_of_what_goes
 from kube.api.event_recorder import EventRecorder, ObjectEvent
-from kube.api.resource import Resource
-from kube.api.resources import GANGS, PODS
+from kube.api.resources import GANGS, PODS, Resource
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name

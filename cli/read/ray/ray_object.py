@@ -6,7 +6,7 @@ from cli.endings import Absent, CannotRead, Unusable
 from cli.managing.owners import check_free
 from cli.read.reader import Reader
 from kube.api import resources
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects import names
 from kube.objects.core import Pod
 from kube.objects.gang import Gang

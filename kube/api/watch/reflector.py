@@ -36,7 +36,7 @@ from kube.api.errors import (
     Timeout,
     Unreachable,
 )
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.api.watch.events import Blind, Key, Sighted, Sink, Synced, Watched, WatchEvent
 from kube.api.watch.intake import Intake
 from kube.api.watch.pace import EVERYTHING, USUAL, Counters, Pace, Selection

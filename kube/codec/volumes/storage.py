@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kube.api import resources
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.codec.selectors import node_terms, selector
 from kube.codec.volumes.csi_migration import MIGRATED, TAKEN_OVER, handle_of, moved
 from kube.objects import base as base_objects

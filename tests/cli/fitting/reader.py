@@ -14,7 +14,7 @@ from cli.endings import CannotRead, NotAllowed
 from cli.read.dry_created import Answer, DryCreated
 from kube.api.access import Access
 from kube.api.kinds import Kind, Served
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.base import Labels
 from tests.coordinator.builders import TEAM, Json
 from tests.coordinator.world import World

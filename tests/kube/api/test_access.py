@@ -16,7 +16,7 @@ from kube.api.client import Client
 from kube.api.credentials import open_access
 from kube.api.errors import Garbled, KubeError
 from kube.api.kinds import Served
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.objects.user import LONGEST, User, read_user, write_user
 
 RBAC = "rbac.authorization.k8s.io"

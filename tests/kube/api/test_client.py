@@ -32,7 +32,7 @@ from kube.api.errors import (
     TooManyRequests,
     Unreachable,
 )
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from tests.kube.fake_api import FakeApi, bookmark, hangs, line, resets, says, streams
 
 PODS = Resource("", "v1", "pods")

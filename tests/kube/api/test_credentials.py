@@ -15,7 +15,7 @@ import trustme
 from kube.api.client import Client
 from kube.api.credentials import ClusterAccess, Login, context_namespace, load_access
 from kube.api.errors import NoAccess, NotFound, Unauthorized
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from tests.kube.fake_api import FakeApi, status
 
 PODS = Resource("", "v1", "pods")

@@ -334,7 +334,7 @@ def test_the_pods_of_a_worker_group_are_read_once(monkeypatch: pytest.MonkeyPatc
         read.append(pod.metadata.name)
         return pod_shape(pod, profiles)
 
-    monkeypatch.setattr("kube.codec.observed_pod.pod_shape", reading)
+    monkeypatch.setattr("kube.codec.pod_shapes.pod_shape", reading)
     gated = {"schedulingGates": [{"name": GATE}], "nodeSelector": {"pool": "read-once"}}
     for name in ("p1", "p2"):
         volumes = [{"name": f"kube-api-access-{name}", "projected": {}}]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kube.api.backoff import Backoff
 from kube.api.client import Client
 from kube.api.errors import Timeout
-from kube.api.resource import Resource
+from kube.api.resources import Resource
 from kube.api.watch.events import (
     Blind,
     Changed,
