@@ -27,8 +27,8 @@ BIN := $(VENV)/bin
 # make in each process. A worker that crashes is not replaced: the others end what they have begun.
 WORKERS := --numprocesses=4 --dist=loadfile --no-loadscope-reorder --max-worker-restart=0
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(WORKERS) --durations=10
-# Seconds after which `make test` ends itself: three times what it takes on two quiet cores.
-TEST_SECONDS := 2400
+# Seconds after which `make test` ends itself: three times what it takes on two slow, quiet cores.
+TEST_SECONDS := 4500
 READY := $(VENV)/ready
 PIP_INSTALL := -m pip install --quiet --no-input --disable-pip-version-check
 

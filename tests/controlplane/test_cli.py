@@ -28,7 +28,7 @@ ROLES = "/apis/rbac.authorization.k8s.io/v1"
 
 def run(kubeconfig: Path, *arguments: str) -> Result:
     """Run a command as it is; its output is on one side, notes and errors on the other."""
-    return CliRunner().invoke(main, [*arguments, "--kubeconfig", str(kubeconfig)])
+    return CliRunner().invoke(main, ["--kubeconfig", str(kubeconfig), *arguments])
 
 
 def answer(plot: Plot, *arguments: str) -> Json:

@@ -120,7 +120,7 @@ def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second(pl
     plot.create(gang("first", group(replicas=4)))
     plot.wait(lambda: times_refused(plot, "first") >= BACKED_OFF, "KubeRay to try seldom")
     plot.create(gang("second", group(replicas=4)))
-    plot.wait_phase("second", "Gathering", "PodsRefused")
+    plot.wait_phase("second", "Queued", "PodsRefused")
     for each in strangers:
         plot.delete("Pod", each)
     plot.wait(lambda: len(plot.bound("first")) == 5, "the first to start", seconds=8)

@@ -53,7 +53,8 @@ class Planted:
 
     def bind(self, name: str, node: str) -> None:
         """Bind it to a node, whatever its pin says."""
-        body = json.dumps({"target": {"kind": "Node", "name": node}}).encode()
+        binding = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+        body = json.dumps(binding).encode()
         with self._plot.cluster.api.session() as session:
             session.call("POST", f"{self._plot.path('Pod', name)}/binding", body)
 

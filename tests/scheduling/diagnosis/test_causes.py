@@ -25,6 +25,7 @@ from scheduling.diagnosis.causes import (
     SharedDisksCounted,
     TooManyKinds,
     TooManyPorts,
+    VolumesUnforeseen,
     groups_of,
     is_open,
     is_unsupported,
@@ -71,6 +72,7 @@ CAUSES: tuple[Cause, ...] = (
     ReplicasCrowded(HELD, ("rack",), ROOM),
     NoDomainLeft(("rack",), 1, ("w",)),
     SharedDisksCounted((SharedDisk("disk.example", Mount("data")),)),
+    VolumesUnforeseen(("data",)),
 )
 
 
