@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
 
 import pytest
 
@@ -22,13 +23,17 @@ TIER = "volcano.sh/network-topology-highest-tier-allowed"
 ZONE = "topology.kubernetes.io/zone"
 
 
-class Case(NamedTuple):
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Case:
     """What a RayCluster says, and which labels and annotations of Muster it is to have."""
 
-    labels: dict[str, str]
-    expected_labels: dict[str, str] = {}
-    expected_annotations: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: Mapping[str, str]
+    expected_labels: Mapping[str, str] = NOTHING
+    expected_annotations: Mapping[str, str] = NOTHING
+    annotations: Mapping[str, str] = NOTHING
 
 
 OPTED_IN = {names.OPT_IN: "true"}
