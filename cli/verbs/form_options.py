@@ -40,7 +40,7 @@ _OPTIONS = (
     click.option(
         "--fault-tolerance/--no-fault-tolerance",
         default=None,
-        help="The head's state outlives it, in Muster's Redis.",
+        help="The label for a built-in Redis, which no release has yet: it has no effect.",
     ),
 )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
@@ -23,17 +22,14 @@ TIER = "volcano.sh/network-topology-highest-tier-allowed"
 ZONE = "topology.kubernetes.io/zone"
 
 
-NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
 @dataclass(frozen=True)
 class Case:
     """What a RayCluster says, and which labels and annotations of Muster it is to have."""
 
     labels: Mapping[str, str]
-    expected_labels: Mapping[str, str] = NOTHING
-    expected_annotations: Mapping[str, str] = NOTHING
-    annotations: Mapping[str, str] = NOTHING
+    expected_labels: Mapping[str, str] = field(default_factory=dict)
+    expected_annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 OPTED_IN = {names.OPT_IN: "true"}
