@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -54,6 +54,13 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (_TIMEOUT, _CONTEXT, _KUBECONFIG):
         found = option(found)
     return found
+
+
+def add_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
+    """Add options to a command; its help lists them in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def complete_files(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.options import end
+from cli.options import add_options, end
 
 if TYPE_CHECKING:
     from cli.managing.forms import ClusterForm
@@ -47,9 +47,7 @@ _OPTIONS = (
 
 def form_options(command: F) -> F:
     """Add the options of a Ray cluster; `form_of` reads them."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return add_options(command, _OPTIONS)
 
 
 def form_of(options: dict[str, Any]) -> ClusterForm:

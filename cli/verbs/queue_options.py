@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cli.endings import Unusable
-from cli.options import end
+from cli.options import add_options, end
 
 if TYPE_CHECKING:
     from cli.managing.forms import QueueForm
@@ -36,9 +36,7 @@ _OPTIONS = (
 
 def queue_options(command: F) -> F:
     """Add the options of a GangQueue; `form_of` reads them."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+    return add_options(command, _OPTIONS)
 
 
 def form_of(options: dict[str, Any]) -> QueueForm:
