@@ -18,7 +18,8 @@ from typing import Any
 from testbed.errors import TestbedError
 
 Json = dict[str, Any]
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 120.0
+"""The API server answers the deletion of a collection after the last object of it is deleted."""
 _JSON = "application/json"
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,7 +15,14 @@ from cli.read.creating import Creating, Rights, read_creating
 from cli.read.dry_run import Said
 from cli.read.picture import Picture, read_picture, read_volumes
 from cli.read.reader import Reader
-from cli.report.fit import FitOfObject, FitReport, Fits, Verdict, not_created
+from cli.report.fit import (
+    FitOfObject,
+    FitReport,
+    Fits,
+    Verdict,
+    not_created,
+    unlabelled_namespace,
+)
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.priority import AllowedClasses
 from coordinator.queues.waiting_limit import WaitingLimit
@@ -24,6 +31,7 @@ from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from kube.codec.profiles.written_profiles import profiles_of
 from runtime.controller.moment import Moment
+from scheduling.model.verdict import Reason
 
 Ask = Callable[[Reader, Asked], Awaitable[Said]]
 """Has the API server say what it would make of an object."""
@@ -51,7 +59,7 @@ async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
         picture = picture.beside(volumes)
     simulation = Simulation(state, moment, roomless=picture.roomless)
     unread = (unset, *picture.unread, *(each.unread for each in creating), *reader.faults)
-    answers = tuple(_answers(simulation, asked, creating))
+    answers = tuple(_answers(simulation, asked, creating, picture.unlabelled))
     return FitReport(answers, tuple(each for each in dict.fromkeys(unread) if each))
 
 
@@ -68,7 +76,10 @@ def _with_said(creating: Creating, said: Said) -> Creating:
 
 
 def _answers(
-    simulation: Simulation, asked: Sequence[Asked], creating: Sequence[Creating]
+    simulation: Simulation,
+    asked: Sequence[Asked],
+    creating: Sequence[Creating],
+    unlabelled: Collection[str],
 ) -> Iterator[FitOfObject]:
     """Yield the answers; what no user can create takes no room from the others."""
     placed = [simulation.placed(each) for each in asked]
@@ -79,6 +90,8 @@ def _answers(
         verdict = not_created(about.refusal) if about.refusal else next(verdicts)
         if about.over_quota and verdict.fits is not Fits.NO:
             verdict = not_created(f"not now, for want of quota: {about.over_quota}")
+        if each.namespace in unlabelled and verdict.reason == Reason.MISCONFIGURED:
+            verdict = unlabelled_namespace(each.namespace, verdict.message)
         notes = tuple(dict.fromkeys((*each.notes, *about.notes)))
         yield _answer(simulation, replace(each, notes=notes), verdict)
 

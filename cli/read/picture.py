@@ -83,6 +83,8 @@ class Picture:
     roomless: bool = False
     absent: frozenset[str] = frozenset()
     """The namespaces that are asked about and do not exist."""
+    unlabelled: frozenset[str] = frozenset()
+    """The namespaces that are asked about of which the caller may not read the labels."""
 
     def beside(self, other: "Picture") -> "Picture":
         """Return both together."""
@@ -92,6 +94,7 @@ class Picture:
             self.missing | other.missing,
             self.roomless or other.roomless,
             self.absent | other.absent,
+            self.unlabelled | other.unlabelled,
         )
 
 
@@ -298,7 +301,9 @@ async def _read_in(reader: Reader, listed: Listed, namespace: str) -> Picture:
             return Picture((NamespaceSeen(found),))
         return await _list(reader, listed, namespace)
     except CannotRead as refusal:
-        return Picture((), (str(refusal),))
+        of_labels = listed.resource == resources.NAMESPACES
+        unlabelled = frozenset({namespace} if of_labels else ())
+        return Picture((), (str(refusal),), unlabelled=unlabelled)
 
 
 def _joined(pictures: Iterable[Picture]) -> Picture:
@@ -309,4 +314,5 @@ def _joined(pictures: Iterable[Picture]) -> Picture:
         frozenset().union(*(each.missing for each in every)),
         any(each.roomless for each in every),
         frozenset().union(*(each.absent for each in every)),
+        frozenset().union(*(each.unlabelled for each in every)),
     )

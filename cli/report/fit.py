@@ -101,6 +101,13 @@ def unforeseeable(message: str) -> Verdict:
     return Verdict(Fits.UNKNOWN, "", f"its pods can only be known once they exist: {message}")
 
 
+def unlabelled_namespace(namespace: str, message: str) -> Verdict:
+    """Say that a fault may be none: queues select namespaces by labels that were not read."""
+    return Verdict(
+        Fits.UNKNOWN, "", f"the labels of namespace {namespace} may not be read; without: {message}"
+    )
+
+
 def not_created(message: str) -> Verdict:
     """Say that the API server would not create the pods."""
     return Verdict(Fits.NO, Reason.PODS_REFUSED, message)

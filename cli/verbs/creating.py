@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
 from cli.endings import CannotRead, StandsInTheWay
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cli.report.fit import FitReport, Fits
     from cli.write.writer import Writer
     from kube.api.resources import Resource
 
 Json = dict[str, Any]
+
+_MOST_NOTES: Final = 3
 
 
 async def foretold(writer: Writer, body: Json, stream: TextIO) -> Fits:
@@ -35,9 +39,16 @@ def _show(report: FitReport, stream: TextIO) -> None:
     from cli.show.fit import table  # noqa: PLC0415
     from cli.show.output import console, printable  # noqa: PLC0415
 
-    for each in report.not_judged:
+    for each in _in_short(report.not_judged):
         click.echo(f"Note: {printable(each)}", err=True)
     table(report, wide=False)(console(stream))
+
+
+def _in_short(not_judged: Sequence[str]) -> Sequence[str]:
+    """Who may read little would otherwise get a page of notes before each creation."""
+    if len(not_judged) <= _MOST_NOTES:
+        return not_judged
+    return (f"judged without {len(not_judged)} things that are not known; `muster fit` names each",)
 
 
 async def create_told(writer: Writer, resource: Resource, body: Json) -> None:

@@ -91,6 +91,29 @@ def test_an_owner_lives_with_a_ray_cluster(
     assert "may not create gangqueues.muster.dev" in refused(owner, "queue", "create", "x")
 
 
+def test_an_owner_who_may_get_the_queue_is_told_its_answer(
+    plot: Plot, people: dict[str, Path], tmp_path: Path
+) -> None:
+    """By the manifest that is shipped for it; whether nodes have room is not known."""
+    owner, labels = people["owner"], {names.QUEUE: plot.queue("q")}
+    plot.add_queue("q", quota={"cpu": 2})
+    reader = (ROOT / "manifests" / "queue-reader" / "rbac.yaml").read_text()
+    reader = reader.replace("research-team", f"system:serviceaccounts:{plot.name}")
+    plot.cluster.kubectl("apply", "-f", "-", input=reader.replace("research", plot.queue("q")))
+    big = written(plot, tmp_path / "big.yaml", gang("big", group(replicas=5), labels=labels))
+    small = written(plot, tmp_path / "small.yaml", gang("small", group(replicas=1), labels=labels))
+
+    def said(path: str) -> str:
+        return run(owner, "create", "-f", path, "--if-fits").output
+
+    refusal = "Error: it would not start now, so nothing was created"
+    plot.wait(lambda: "does not fit now" in said(big), "the right to take effect")
+    assert refusal in said(big)
+    assert said(big).count("Note: ") == 1
+    assert "not known whether it fits" in said(small)
+    assert not plot.all("RayCluster")
+
+
 def test_a_user_submits_jobs_and_changes_no_ray_cluster(
     plot: Plot, people: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.versions
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 _NUMBERS = itertools.count(1)
 FINALIZER = "test.muster.dev/slow"
-WAITING = 500
+WAITING = 200
 """Pods that wait for the room that victims free."""
 GAP = 20.0
 """Seconds for which a new kube-scheduler may lead before it was told of all nominations.

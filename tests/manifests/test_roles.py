@@ -19,7 +19,8 @@ RAY = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
 READ = ("get", "list", "watch")
 WRITE = ("create", "update", "patch", "delete")
 SEEN: Grants = {(kind, verb) for kind in ("gangs", "pods", "events") for verb in READ}
-SEEN |= {("pods/log", "get")}
+SEEN |= {("pods/log", "get"), ("namespaces", "get")}
+SEEN |= {(kind, verb) for kind in ("limitranges", "resourcequotas") for verb in ("get", "list")}
 
 
 def granted(name: str) -> Grants:

@@ -836,6 +836,17 @@ def test_a_namespace_that_may_not_be_read_is_taken_to_be_there() -> None:
     assert found["fits"] == "Yes"
 
 
+def test_whether_a_queue_selects_a_namespace_that_may_not_be_read_is_not_known() -> None:
+    selects = {"matchLabels": {"team": "a"}}
+    world = World(node("a", cpu=4), queue("q", namespaceSelector=selects))
+    asked = gang_of("train", 2, annotations={names.QUEUE: "q"})
+    (found,) = answers(fit(reader_of(world), asked))
+    assert (found["fits"], found["reason"]) == ("No", "Misconfigured")
+    (found,) = answers(fit(reader_of(world, nowhere=("namespaces",)), asked))
+    assert (found["fits"], found["reason"]) == ("Unknown", "")
+    assert found["message"].startswith("the labels of namespace team may not be read; without: ")
+
+
 def test_each_object_with_a_generated_name_is_one_of_its_own() -> None:
     one, job_of = gang_of("train", 2), app_wrapper("train", job("work", pods=1))
     for each in (one, job_of):
