@@ -132,6 +132,44 @@ def test_of_a_ray_job_the_pods_of_its_cluster_are_asked_about() -> None:
     assert [each[0] for each in reader.dry_created] == ["rayjobs", "pods", "pods"]
 
 
+SCHEMA = {
+    "components": {
+        "schemas": {
+            "RayCluster": {
+                "x-kubernetes-group-version-kind": [
+                    {"group": "ray.io", "version": "v1", "kind": "RayCluster"}
+                ],
+                "properties": {
+                    "apiVersion": {},
+                    "kind": {},
+                    "metadata": {"type": "object"},
+                    "spec": {"properties": {"headGroupSpec": {}, "workerGroupSpecs": {}}},
+                },
+            }
+        }
+    }
+}
+
+
+def test_who_may_not_create_it_is_answered_by_its_schema() -> None:
+    reader = asked_with(rayclusters=DryCreated(Answer.NO_RIGHT, NO_ROLE))
+    reader.schemas = {"ray.io/v1": SCHEMA}
+    (found,) = answers(fit(reader, gang_of("train", 2)))
+    assert found["fits"] == "Yes"
+    typo = gang_of("train", 2)
+    typo["spec"]["workerGroupSpec"] = []
+    (found,) = answers(fit(reader, typo))
+    said = 'the API server would refuse it: unknown field "spec.workerGroupSpec"'
+    assert (found["fits"], found["message"]) == ("No", said)
+
+
+def test_a_schema_that_cannot_be_read_is_a_note() -> None:
+    reader = asked_with(rayclusters=DryCreated(Answer.NO_RIGHT, NO_ROLE))
+    (found,) = answers(fit(reader, gang_of("train", 2)))
+    said = "the API server was not asked whether it takes it: there is no schema of ray.io/v1"
+    assert (found["fits"], found["notes"][:1]) == ("Yes", [said])
+
+
 def test_without_dry_run_the_api_server_is_not_asked() -> None:
     reader = asked_with(rayclusters=DryCreated(Answer.REFUSED, "why"))
     (found,) = answers(fit(reader, gang_of("train", 2), more="--no-dry-run"))
