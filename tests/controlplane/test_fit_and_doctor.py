@@ -100,6 +100,12 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     assert (code, found["fits"]) == (NOT_READ, "Unknown")
     assert "is not judged" in found["message"]
 
+    typo = gang("typo", group(), labels=labels)
+    typo["spec"]["workerGroupSpec"] = []
+    code, (unknown,) = asked(plot, tenant, tmp_path, typo)
+    said = 'the API server would refuse it: unknown field "spec.workerGroupSpec"'
+    assert (code, unknown["fits"], unknown["message"]) == (NO, "No", said)
+
     may_not = f"you may not create rayclusters.ray.io in namespace {plot.name}"
     nor = f"you may not create pods in namespace {plot.name}"
     assert [each.partition(":")[0] for each in found["notes"]] == [may_not, nor]
