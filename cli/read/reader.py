@@ -244,8 +244,8 @@ def _decodable(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Itera
 
 
 @asynccontextmanager
-async def open_reader(target: Target) -> AsyncIterator[Reader]:
-    """Open the cluster that the command line names; raises CannotRead."""
+async def open_client(target: Target) -> AsyncIterator[tuple[Client, str]]:
+    """Open the cluster that the command line names, and say its namespace; raises CannotRead."""
     # Standard output is for the answer.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
@@ -254,6 +254,13 @@ async def open_reader(target: Target) -> AsyncIterator[Reader]:
     except KubeError as error:
         raise CannotRead(one_line(str(error))) from error
     async with Client(access, user_agent="muster", timeout=target.timeout) as client:
+        yield client, namespace
+
+
+@asynccontextmanager
+async def open_reader(target: Target) -> AsyncIterator[Reader]:
+    """Open the cluster for reading; raises CannotRead."""
+    async with open_client(target) as (client, namespace):
         yield ApiReader(client, namespace)
 
 

@@ -1,21 +1,17 @@
 """Makes one write to the API server: done, already done, or a sentence that says why not."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-import structlog
-
 from cli.endings import CannotRead, NotAllowed, NotServed
-from cli.read.reader import ApiReader, one_line
+from cli.read.reader import ApiReader, one_line, open_client
 from cli.read.target import Target
 from cli.removal.objects import AnyObject
 from kube.api.bodies import encode
 from kube.api.client import Client
-from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     Conflict,
     KubeError,
@@ -167,11 +163,5 @@ async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
 @asynccontextmanager
 async def open_writer(target: Target) -> AsyncIterator[Writer]:
     """Open the cluster that the command line names; raises CannotRead."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    try:
-        access = await load_access(target.kubeconfig, target.context, setting="--kubeconfig")
-        namespace = context_namespace(target.kubeconfig, target.context)
-    except KubeError as error:
-        raise CannotRead(one_line(str(error))) from error
-    async with Client(access, user_agent="muster", timeout=target.timeout) as client:
+    async with open_client(target) as (client, namespace):
         yield Writer(client, namespace)
