@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import gc
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.endings import Unusable
-from cli.options import add_options, cluster_options, complete_files, epilog, run_alone, run_client
+from cli.options import (
+    add_options,
+    cluster_options,
+    complete_files,
+    end,
+    epilog,
+    run_alone,
+    run_client,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from cli.page.in_cluster import InCluster
+    from cli.page.reading.links import Link
     from cli.read.target import Target
     from kube.api.client import Client
 
@@ -77,20 +87,47 @@ def _in_cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="SECONDS",
     help="How often the cluster is read; less often where it is large.",
 )
+@click.option(
+    *("--link", "links"),
+    multiple=True,
+    envvar="MUSTER_LINKS",
+    metavar="NAME=TEMPLATE",
+    help="Beside each Ray cluster: an address with {namespace} and {name}. Or MUSTER_LINKS.",
+)
 @_in_cluster_options
-def command(*, target: Target, port: int, period: float, in_cluster: bool, **options: Any) -> None:
+def command(
+    *,
+    target: Target,
+    port: int,
+    period: float,
+    links: tuple[str, ...],
+    in_cluster: bool,
+    **options: Any,
+) -> None:
     """Serve a page that shows and manages gangs, Ray clusters and queues, until Ctrl-C.
 
     It is served on 127.0.0.1 alone and shows what you may read. To write takes the secret in the
     address that is printed. With --in-cluster it has no rights of its own, and asks for a token.
     """
+    shown = _links(links)
     if in_cluster:
-        run_alone(lambda: _serve_others(_settings(target, port, **options)))
+        run_alone(lambda: _serve_others(replace(_settings(target, port, **options), links=shown)))
     else:
-        run_client(target, lambda client, namespace: _serve(client, namespace, port, period))
+        run_client(target, lambda client, namespace: _serve(client, namespace, port, period, shown))
 
 
-async def _serve(client: Client, namespace: str, port: int, period: float) -> None:
+def _links(said: tuple[str, ...]) -> tuple[Link, ...]:
+    from cli.page.reading.links import read_links  # noqa: PLC0415
+
+    try:
+        return read_links(said)
+    except Unusable as error:
+        end(error)
+
+
+async def _serve(
+    client: Client, namespace: str, port: int, period: float, links: tuple[Link, ...]
+) -> None:
     # The server takes longer to import than a command that only prints may take.
     from cli.page.feed import Feed, read_status  # noqa: PLC0415
     from cli.page.on_laptop import laptop_page  # noqa: PLC0415
@@ -102,7 +139,7 @@ async def _serve(client: Client, namespace: str, port: int, period: float) -> No
     reader, secret = ApiReader(client, namespace), new_secret()
     feed = Feed(lambda: read_status(reader), period)
     try:
-        async with serving(laptop_page(client, namespace, secret, feed), port) as taken:
+        async with serving(laptop_page(client, namespace, secret, feed, links), port) as taken:
             click.echo(f"http://{ADDRESS}:{taken}/#secret={secret}")
             await feed.run()
     except BrokenPipeError:

@@ -10,6 +10,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from cli.endings import Unusable
+from cli.page.reading.routes import LINKS
 from cli.page.safety.callers import ByToken
 from cli.page.safety.guards import only_our_writes
 from cli.page.server import application
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from datetime import datetime
     from pathlib import Path
+
+    from cli.page.reading.links import Link
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +44,7 @@ class InCluster:
     ca: str | None
     timeout: float
     origins: tuple[str, ...] = field(default=())
+    links: tuple[Link, ...] = field(default=())
 
 
 @asynccontextmanager
@@ -52,6 +56,7 @@ async def serving_in_cluster(at: InCluster) -> AsyncIterator[tuple[int, list[asy
         raise Unusable(f"--certificate {at.certificate} with --key {at.key} cannot be used")
     callers = ByToken(at.server, at.ca, at.timeout)
     page = application(callers, [only_our_writes("https", "", at.origins)], None)
+    page[LINKS] = at.links
     metrics = ConnectionMetrics("dashboard", CollectorRegistry())
     port = Port("dashboard", at.address, at.port, shown.context)
     async with (

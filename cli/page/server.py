@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from cli.page.feed import Feed, read_status
+from cli.page.reading.routes import add_reading
 from cli.page.safety.answers import answer, fault, say_faults
 from cli.page.safety.callers import CALLER, Callers, with_caller
 from cli.page.safety.guards import ADDRESS, add_headers
@@ -75,6 +76,7 @@ def application(
     else:
         made.router.add_get("/report", _report(feed))
         made.router.add_get("/changes", _changes(feed))
+    add_reading(made)
     return made
 
 

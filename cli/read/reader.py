@@ -151,9 +151,9 @@ class ApiReader:
                 return tuple([each async for each in self._each(path, as_, asked, faults)])
             except Gone as error:
                 if not left:
-                    raise _cannot_read(error, resource, namespace) from error
+                    raise cannot_read(error, resource, namespace) from error
             except KubeError as error:
-                raise _cannot_read(error, resource, namespace) from error
+                raise cannot_read(error, resource, namespace) from error
         raise AssertionError("the last try returns or raises")
 
     async def _each(
@@ -179,9 +179,9 @@ class ApiReader:
         except NotFound as error:
             if error.reason:  # one without a reason is of the path, which is not served
                 return None
-            raise _cannot_read(error, resource, namespace) from error
+            raise cannot_read(error, resource, namespace) from error
         except KubeError as error:
-            raise _cannot_read(error, resource, namespace) from error
+            raise cannot_read(error, resource, namespace) from error
 
     async def served(self, kind: Kind) -> Served | None:
         """Return the resource of a kind, None where nothing serves it; raises CannotRead."""
@@ -271,7 +271,7 @@ def _no_log(error: KubeError, namespace: str, pod: str) -> Ending:
         case ApiError(status=400):  # its container has not begun, for example
             return Absent(f"pod {namespace}/{pod}: {one_line(error.message)}")
         case _:
-            return _cannot_read(error, _LOGS, namespace)
+            return cannot_read(error, _LOGS, namespace)
 
 
 def one_line(text: str) -> str:
@@ -284,7 +284,7 @@ def called(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
-def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> CannotRead:
+def cannot_read(error: KubeError, resource: Resource, namespace: str) -> CannotRead:
     """Say what could not be read and why, and what can be done about it."""
     kind = called(resource)
     where = f" in namespace {namespace}" if namespace else ""
