@@ -9,11 +9,12 @@ from msgspec import structs
 
 from cli.endings import CannotRead
 from cli.page.feed import Feed
-from cli.page.server import ADDRESS, serving
+from cli.page.safety.guards import ADDRESS
+from cli.page.server import serving
 from cli.report.queues import QueueReport
 from tests.cli.page.browser import Browser, chromedriver, missing, session
 from tests.cli.page.reports import GPU, gang, status
-from tests.cli.page.test_server import Cluster
+from tests.cli.page.test_server import Cluster, shown
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -67,7 +68,7 @@ async def browser(feed: Feed, unused_tcp_port: int, tmp_path: Path) -> AsyncIter
     await feed.refresh()
     log = tmp_path / "chromedriver.log"
     with chromedriver(unused_tcp_port, log) as address:
-        async with serving(feed, 0) as port, session(address) as http:
+        async with serving(shown(feed), 0) as port, session(address) as http:
             browser = await Browser.start(http, tmp_path / "profile")
             try:
                 await browser.do("url", url=f"http://{ADDRESS}:{port}/")
