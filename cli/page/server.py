@@ -16,6 +16,7 @@ from cli.page.reading.routes import add_reading
 from cli.page.safety.answers import answer, fault, say_faults
 from cli.page.safety.callers import CALLER, Callers, with_caller
 from cli.page.safety.guards import ADDRESS, add_headers
+from cli.page.writing.routes import add_writing
 from cli.report.page import page_report
 
 QUERY_LIMIT: Final = 200
@@ -69,6 +70,7 @@ def application(
     for path, file in ASSETS.items():
         made.router.add_get(path, _asset(file))
     made.router.add_get("/api/session", _session(callers))
+    add_writing(made)
     if feed is None:
         made.router.add_get("/report", _own_report)
     else:

@@ -41,7 +41,12 @@ class NotWritten:
     """A write that was not carried out, and why; `outdated`: the object is another by now."""
 
     why: str
-    outdated: bool = False
+    error: KubeError | None = None
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the object is another than was read, or its name is taken."""
+        return isinstance(self.error, Conflict)
 
 
 class PatientReader(ApiReader):
@@ -136,6 +141,10 @@ class Writer:
             raise CannotRead(f"the kinds that are served cannot be read: {error}") from error
 
 
+def _not_written(error: KubeError) -> NotWritten:
+    return NotWritten(one_line(str(error)), error)
+
+
 async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
     """Send a write, again where the API server had no time for it, or nothing was heard of it.
 
@@ -145,16 +154,14 @@ async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
         try:
             await send()
         except NotFound as error:
-            return None if error.reason else NotWritten(one_line(str(error)))
-        except Conflict as error:
-            return NotWritten(one_line(str(error)), outdated=True)
+            return None if error.reason else _not_written(error)
         except (TooManyRequests, ServerError, Timeout, Unreachable) as error:
             if not left:
-                return NotWritten(one_line(str(error)))
+                return _not_written(error)
             pause = PAUSE * 2 ** (TRIES - 1 - left)
             await asyncio.sleep(getattr(error, "retry_after", None) or pause)
         except KubeError as error:
-            return NotWritten(one_line(str(error)))
+            return _not_written(error)
         else:
             return None
     raise AssertionError("the last try returns")
