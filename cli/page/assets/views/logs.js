@@ -3,7 +3,8 @@ import { ask, pieces, say } from "./asking.js";
 import { button, element, field, link, pathOf, section } from "./dom.js";
 
 const KEPT = 1 << 20; // characters that are shown
-const DRAWN = 100; // milliseconds between two drawings: what comes faster is never drawn
+const DRAWN = 100; // milliseconds between two drawings at least; what comes faster is never drawn
+const SHARE = 0.1; // the most of the time that drawing may take while there is more to read
 
 const api = (...parts) => `api${pathOf(...parts)}`;
 const inUnits = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${Math.round(bytes / 1e5) / 10} MB`);
@@ -42,20 +43,21 @@ class Shown {
 
 async function read(address, shown, signal, told) {
   const decoder = new TextDecoder();
-  let drawn = performance.now();
+  let next = 0;
   let timer;
   const draw = () => {
     clearTimeout(timer);
     timer = undefined;
+    const began = performance.now();
     shown.draw();
     told();
-    drawn = performance.now();
+    next = performance.now() + Math.max(DRAWN, (performance.now() - began) / SHARE);
   };
   try {
     for await (const piece of pieces(address, signal)) {
       shown.bytes += piece.length;
       shown.take(decoder.decode(piece, { stream: true }));
-      if (performance.now() - drawn > DRAWN) {
+      if (performance.now() > next) {
         draw();
         await new Promise((resolve) => setTimeout(resolve, 0)); // the page answers its reader in between
       } else timer ??= setTimeout(draw, DRAWN);
