@@ -46,7 +46,7 @@ def lived(plot: Plot) -> Plot:
     plot.add_node(4)
     plot.create(gang("runs", group(replicas=1)))
     plot.wait_running("runs", 2)
-    plot.create(gang("waits", group(replicas=9)))
+    plot.create(gang("waits", group(replicas=3)))
     plot.create(ray_cluster("plain", group(replicas=1), labels={names.OPT_IN: "false"}))
     head = {"apiVersion": names.RAY_API_VERSION, "kind": "RayJob", "metadata": {"name": "nightly"}}
     spec = {"entrypoint": "true", "clusterSelector": {names.RAY_CLUSTER: "runs"}}
@@ -109,7 +109,7 @@ async def check_namespace(plot: Plot, tokens: dict[str, str]) -> None:
         async with seen_by(plot, token) as page:
             clusters, gangs, unread = await page.clusters(f"?namespace={plot.name}")
             assert {*clusters} == {"runs", "waits", "plain"}, person
-            assert (clusters["waits"]["desired"], gangs["waits"]["phase"]) == (9, "Queued")
+            assert (clusters["waits"]["desired"], gangs["waits"]["phase"]) == (3, "Queued")
             assert (gangs["runs"]["phase"], unread) == ("Running", [])
             assert "plain" not in gangs
             await check_one(plot, page)
@@ -131,7 +131,7 @@ async def check_one(plot: Plot, page: Page) -> None:
     assert (why["reason"], why["message"]) == ("InsufficientResources", waits["gang"]["message"])
     runs = await page.get(f"clusters/{plot.name}/runs")
     on = {each["name"]: each["node"] for each in runs["pods"]}
-    assert on == {**plot.bound("runs")}
+    assert on == {name: plot.node(node) for name, node in plot.bound("runs").items()}
     assert runs["timeline"]["zones"][-1]["state"] == "running"
     plain = await page.get(f"clusters/{plot.name}/plain")
     assert plain["gang"] is None

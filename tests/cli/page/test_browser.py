@@ -178,7 +178,7 @@ async def test_readers_of_any_kind_find_their_way(browser: Browser) -> None:
 
 async def test_figures_of_a_queue_stand_beside_their_resource(browser: Browser) -> None:
     """Of what has no quota the holes alone are known, and they are not shown here."""
-    _, _, _, *cells = await browser.run(ROW, "queues", "research")
+    _, _, _, *cells = (await browser.run(ROW, "queues", "research"))[:8]
     assert [each.split("\n") for each in cells] == [
         [GPU, "cpu", "memory"],
         ["40", "3", "1.5Gi"],
@@ -196,7 +196,7 @@ async def test_a_queue_without_any_figure_has_dashes(
     cluster.found = structs.replace(status(), queues=(QueueReport("new", "", 0, True, "", 0, 0),))
     await feed.refresh()
     await browser.until("return document.querySelector('#queues tbody th').innerText === 'new'")
-    assert await browser.run(ROW, "queues", "new") == ["new", "0", "0", *[NONE] * 5]
+    assert await browser.run(ROW, "queues", "new") == ["new", "0", "0", *[NONE] * 5, "", ""]
 
 
 async def test_a_node_that_takes_no_pods_has_nothing_free(browser: Browser) -> None:

@@ -66,7 +66,7 @@ export function clusters(main, params) {
   const table = scrolled("clusters");
   main.append(section("h2", "Ray clusters", "clusters", clustersLinks(params.namespace),
     element("div", { class: "tools" }, form, field("Namespaces", namespaces), button("Read again", () => reading.again())),
-    unread, table, element("div", { class: "tools", role: "group", "aria-label": "Pages" }, before, after, place)));
+    unread, element("div", { class: "tools", role: "group", "aria-label": "Pages" }, before, after, place), table));
 
   function draw() {
     const rows = found.rows(query.value);

@@ -3,62 +3,68 @@ import { ask, pieces, say } from "./asking.js";
 import { button, element, field, link, pathOf, section } from "./dom.js";
 
 const KEPT = 1 << 20; // characters that are shown
-const WRITTEN = 1 << 16; // characters after which the page is drawn, before more is read
+const DRAWN = 100; // milliseconds between two drawings at least; what comes faster is never drawn
+const SHARE = 0.1; // the most of the time that drawing may take while there is more to read
 
 const api = (...parts) => `api${pathOf(...parts)}`;
 const inUnits = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${Math.round(bytes / 1e5) / 10} MB`);
 
-// The end of a log, in texts that are dropped one by one.
+// The end of a log: texts that wait to be drawn, and those that are. The oldest are dropped.
 class Shown {
   constructor(output) {
     this.output = output;
-    this.sizes = [];
-    this.kept = 0;
+    this.waiting = [];
+    this.length = 0;
     this.bytes = 0;
-    this.left = "";
     output.replaceChildren();
   }
 
-  add(text) {
-    if (!text) return;
+  take(text) {
+    this.waiting.push(text);
+    this.length += text.length;
+    while (this.length > KEPT && this.waiting.length > 1) this.length -= this.waiting.shift().length;
+  }
+
+  draw() {
     const { output } = this;
     const atEnd = output.scrollTop + output.clientHeight >= output.scrollHeight - 40;
-    output.append(document.createTextNode(text));
-    this.sizes.push(text.length);
-    this.kept += text.length;
-    while (this.kept > KEPT && this.sizes.length > 1) {
-      this.kept -= this.sizes.shift();
+    output.append(...this.waiting.map((text) => document.createTextNode(text)));
+    this.waiting = [];
+    this.length = 0;
+    let kept = output.textContent.length;
+    while (kept > KEPT && output.childNodes.length > 1) {
+      kept -= output.firstChild.length;
       output.firstChild.remove();
     }
+    this.kept = kept;
     if (atEnd) output.scrollTop = output.scrollHeight;
   }
 }
 
-const drawnOnce = () => new Promise((resolve) => setTimeout(resolve, 0));
-
 async function read(address, shown, signal, told) {
   const decoder = new TextDecoder();
-  let text = "";
+  let next = 0;
   let timer;
-  const flush = () => {
+  const draw = () => {
     clearTimeout(timer);
     timer = undefined;
-    shown.add(text);
-    text = "";
+    const began = performance.now();
+    shown.draw();
     told();
+    next = performance.now() + Math.max(DRAWN, (performance.now() - began) / SHARE);
   };
   try {
     for await (const piece of pieces(address, signal)) {
       shown.bytes += piece.length;
-      text += decoder.decode(piece, { stream: true });
-      if (text.length > WRITTEN) {
-        flush();
-        await drawnOnce();
-      } else timer ??= setTimeout(flush, 100);
+      shown.take(decoder.decode(piece, { stream: true }));
+      if (performance.now() > next) {
+        draw();
+        await new Promise((resolve) => setTimeout(resolve, 0)); // the page answers its reader in between
+      } else timer ??= setTimeout(draw, DRAWN);
     }
   } finally {
-    text += decoder.decode();
-    flush();
+    shown.take(decoder.decode());
+    draw();
   }
 }
 
@@ -84,7 +90,7 @@ function reader(main, title, namespace, source, follow) {
     const asked = new URLSearchParams({ container, tail: tail.value, follow: following.checked, previous: previous.checked });
     const tell = (end = "") => {
       if (signal !== leaving.signal) return;
-      const part = shown.bytes > shown.kept * 1.5 ? `, the last ${inUnits(shown.kept)} are shown` : "";
+      const part = shown.bytes > KEPT ? `, the last ${inUnits(shown.kept)} are shown` : "";
       told.textContent = `${pod}, ${container}: ${inUnits(shown.bytes)} read${part}${end}`;
       output.dataset.bytes = shown.bytes;
       output.dataset.kept = shown.kept;
