@@ -1,4 +1,5 @@
 // The page of one Ray cluster: why it waits, its pods on nodes, its times, its jobs, its links.
+import { clusterLinks } from "../forms/routes.js";
 import { ask, repeat, say } from "./asking.js";
 import { box, entry, square } from "./boxes.js";
 import { age, amount, colour, drawn, element, fillTable, link, natural, notes, pathOf, renew, scrolled, section, time, zone } from "./dom.js";
@@ -139,7 +140,7 @@ export function cluster(main, { namespace, name }) {
   const boxes = element("ul", { class: "boxes", "aria-label": "Nodes of this cluster" });
   const key = element("ul", { class: "legend", "aria-label": "Groups" });
   const times = element("div", {});
-  main.append(section("h2", title, "cluster", links, unread, about, helps),
+  main.append(section("h2", title, "cluster", clusterLinks(namespace, name), links, unread, about, helps),
     section("h2", "Pod sets of the gang", "podsets", podSets),
     section("h2", "Worker groups", "groups", groups),
     section("h2", "Where its pods are", "pods", key, boxes, pods),

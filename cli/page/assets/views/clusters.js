@@ -1,4 +1,5 @@
 // All Ray clusters, with or without a gang: the first ones are seen while the others come.
+import { clustersLinks } from "../forms/routes.js";
 import { lines, repeat, say } from "./asking.js";
 import { age, button, element, field, fillTable, finder, link, natural, notes, pathOf, renew, scrolled, section } from "./dom.js";
 
@@ -63,7 +64,7 @@ export function clusters(main, params) {
   const place = element("span", { id: "place" });
   const unread = notes([]);
   const table = scrolled("clusters");
-  main.append(section("h2", "Ray clusters", "clusters",
+  main.append(section("h2", "Ray clusters", "clusters", clustersLinks(params.namespace),
     element("div", { class: "tools" }, form, field("Namespaces", namespaces), button("Read again", () => reading.again())),
     unread, element("div", { class: "tools", role: "group", "aria-label": "Pages" }, before, after, place), table));
 

@@ -1,4 +1,5 @@
 // RayJobs: how far Ray and KubeRay have come with each, why it waits, and its log.
+import { jobLink, jobsLinks } from "../forms/routes.js";
 import { ask, repeat, say } from "./asking.js";
 import { age, element, field, fillTable, finder, link, notes, pathOf, renew, scrolled, section } from "./dom.js";
 
@@ -15,6 +16,7 @@ export const JOBS = [
   ["Age", (job) => age(job.created), "number"],
   ["Command", (job) => job.entrypoint, "text"],
   ["", (job) => link(`/jobs${pathOf(job.namespace, job.name)}/log`, "Log")],
+  ["", (job) => jobLink(job.namespace, job.name)],
 ];
 
 // The newest first, those that have a text in one of their words.
@@ -36,7 +38,7 @@ export function jobs(main, params) {
   });
   const table = scrolled("jobs");
   const unread = notes([]);
-  main.append(section("h2", "Jobs", "jobs", element("div", { class: "tools" }, form, field("Namespace", namespace)), unread, table));
+  main.append(section("h2", "Jobs", "jobs", jobsLinks(params.namespace), element("div", { class: "tools" }, form, field("Namespace", namespace)), unread, table));
   function draw() {
     fillJobs(table.firstChild, found.jobs, query.value, "no RayJob");
     renew(unread, ...found.unread.map((each) => element("li", {}, each)));
