@@ -1,7 +1,7 @@
 // RayJobs: how far Ray and KubeRay have come with each, why it waits, and its log.
 import { jobLink, jobsLinks } from "../forms/routes.js";
 import { ask, repeat, say } from "./asking.js";
-import { age, element, field, fillTable, finder, link, notes, pathOf, scrolled, section } from "./dom.js";
+import { age, element, field, fillTable, finder, link, notes, pathOf, renew, scrolled, section } from "./dom.js";
 
 const PAUSE = 10_000;
 const ROWS = 200;
@@ -41,7 +41,7 @@ export function jobs(main, params) {
   main.append(section("h2", "Jobs", "jobs", jobsLinks(params.namespace), element("div", { class: "tools" }, form, field("Namespace", namespace)), unread, table));
   function draw() {
     fillJobs(table.firstChild, found.jobs, query.value, "no RayJob");
-    unread.replaceChildren(...found.unread.map((each) => element("li", {}, each)));
+    renew(unread, ...found.unread.map((each) => element("li", {}, each)));
     say(`${found.jobs.length} jobs`);
   }
   const reading = repeat(async (signal) => {

@@ -1,7 +1,7 @@
 // The queues as a tree, each with a bar of quota, usage and what it borrows.
 import { queueLink, queuesLinks } from "../forms/routes.js";
 import { ask, repeat, say } from "./asking.js";
-import { amount, drawn, element, fillTable, notes, scrolled, section } from "./dom.js";
+import { amount, drawn, element, fillTable, notes, renew, scrolled, section } from "./dom.js";
 import { missing } from "./nodes.js";
 import { QUEUES, queueName } from "./overview.js";
 
@@ -52,8 +52,8 @@ export function queues(main) {
   main.append(section("h2", "Queues", "tree", queuesLinks(), lacks, picture), section("h2", "In numbers", "queues", table));
   const reading = repeat(async (signal) => {
     const found = await ask("api/room", { signal });
-    lacks.replaceChildren(...missing(found).map((each) => element("li", {}, each)));
-    picture.replaceChildren(tree(found.queues));
+    renew(lacks, ...missing(found).map((each) => element("li", {}, each)));
+    renew(picture, tree(found.queues));
     fillTable(table.firstChild, [...QUEUES, ["", (queue) => queueLink(queue.name)]], found.queues, found.queues.length ? "" : "no queue that you may read");
     say(`${found.queues.length} queues${found.queuesKnown ? "" : ", others may not be listed"}`);
   }, PAUSE);
