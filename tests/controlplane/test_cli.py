@@ -1,8 +1,6 @@
 """What the commands show is right by counts of their own, and rights decide how much it is."""
 
 import json
-import sys
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +12,6 @@ from click.testing import CliRunner, Result
 from cli.__main__ import main
 from cli.endings import FINE, NO, NOT_READ
 from kube.objects import names
-from testbed.cluster import Cluster
-from testbed.errors import TestbedError
-from testbed.muster import NAMESPACE
 from testbed.nodes import GPU, NodeSpec, copies
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group, requests
@@ -236,32 +231,3 @@ def test_a_token_that_is_refused_is_said_in_one_line(plot: Plot, tmp_path: Path)
     assert (done.exit_code, done.stdout) == (NOT_READ, "")
     assert "the credentials are wrong or have expired, log in again" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_the_dashboard_reads_with_the_account_of_its_manifest(plot: Plot) -> None:
-    cluster, account = plot.cluster, "muster-dashboard"
-    cluster.kubectl("apply", "-f", str(ROOT / "manifests" / "dashboard" / "rbac.yaml"))
-    asked = ("auth", "can-i", "list", "nodes", f"--as=system:serviceaccount:{NAMESPACE}:{account}")
-    plot.wait(lambda: may(cluster, *asked), "the role to take effect")
-    own, port = cluster.service_account_kubeconfig(NAMESPACE, account), cluster.ports.allocate()
-    command = [sys.executable, "-m", "cli", "dashboard", "--port", str(port)]
-    process = cluster.spawn("dashboard", [*command, "--kubeconfig", str(own)])
-    report = f"http://127.0.0.1:{port}/report"
-    plot.wait(lambda: not read_report(report).get("fault", "none yet"), "the page to be read")
-    process.kill()
-
-
-def may(cluster: Cluster, *asked: str) -> bool:
-    try:
-        return cluster.kubectl(*asked).strip() == "yes"
-    except TestbedError:
-        return False
-
-
-def read_report(url: str) -> Json:
-    """What the page is made of; a fault where nothing answers yet."""
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return {"fault": "", **json.load(answer)}
-    except OSError as error:
-        return {"fault": str(error)}

@@ -19,8 +19,7 @@ ROLES = ROOT / "manifests" / "roles" / "rbac.yaml"
 PEOPLE = {"admin": "muster-admin", "owner": "muster-namespace-admin", "user": "muster-user"}
 
 
-@pytest.fixture
-def people(plot: Plot) -> dict[str, Path]:
+def people_of(plot: Plot) -> dict[str, Path]:
     """A kubeconfig of each kind of person: the admin's role holds everywhere."""
     define(plot, "roles/rbac.yaml")
     found = {name: account(plot, name) for name in PEOPLE}
@@ -31,6 +30,11 @@ def people(plot: Plot) -> dict[str, Path]:
         "the roles to take effect",
     )
     return found
+
+
+@pytest.fixture
+def people(plot: Plot) -> dict[str, Path]:
+    return people_of(plot)
 
 
 def written(plot: Plot, path: Path, manifest: Json) -> str:

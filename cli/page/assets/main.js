@@ -1,4 +1,5 @@
 // Shows the view that the fragment of the address names; each is (main, params) => cleanup.
+import { FORMS } from "./forms/routes.js";
 import { say } from "./views/asking.js";
 import { cluster } from "./views/cluster.js";
 import { clusters } from "./views/clusters.js";
@@ -18,6 +19,7 @@ const ROUTES = [
   ["/jobs/:namespace/:name/log", "Log of a job", jobLog],
   ["/nodes", "Nodes", nodes],
   ["/queues", "Queues", queues],
+  ...FORMS,
 ];
 
 function decoded(part) {

@@ -10,9 +10,9 @@ from cli.endings import Outdated, Unusable
 from cli.managing.filled import cluster_form, queue_form
 from cli.managing.owners import owner_of
 from cli.managing.patches import state_of
+from cli.page.reading.answers import name_of
 from cli.page.safety.answers import answer
 from cli.page.safety.callers import CALLER
-from cli.page.safety.places import place_of
 from cli.page.writing.plans import PLANS, Asked, Request, Shown
 from cli.read.ray.ray_object import list_objects, read_object
 from cli.write.writer import Writer
@@ -23,6 +23,9 @@ _PLACES: Final = {
     "jobs": "/api/manage/jobs/{namespace}/{name}",
     "queues": "/api/manage/queues/{name}",
 }
+
+
+_PARTS: Final = ("namespace", "name")
 
 
 def add_writing(page: web.Application) -> None:
@@ -36,7 +39,7 @@ def add_writing(page: web.Application) -> None:
 
 def _carry_out(kind: str, verb: str) -> Handler:
     async def handler(request: web.Request) -> web.StreamResponse:
-        asked = Asked(request[CALLER].writer, *place_of(request), await _sent(request))
+        asked = Asked(request[CALLER].writer, *_place(request), await _sent(request))
         shown = await PLANS[kind, verb](asked)
         if asked.request.agreed is None:
             return await _told(shown, asked.writer)
@@ -47,6 +50,13 @@ def _carry_out(kind: str, verb: str) -> Handler:
         return answer({"done": await shown.plan.do()})
 
     return handler
+
+
+def _place(request: web.Request) -> tuple[str, str]:
+    """Return namespace and name, each empty where the path has none; raises Unusable."""
+    found = request.match_info
+    namespace, name = (name_of(key, found[key]) if key in found else "" for key in _PARTS)
+    return namespace, name
 
 
 async def _sent(request: web.Request) -> Request:
@@ -75,7 +85,7 @@ async def _told(shown: Shown, writer: Writer) -> web.Response:
 
 async def _cluster(request: web.Request) -> web.StreamResponse:
     """Return what a form begins with: the RayCluster as it is, and its state."""
-    found = await read_object(request[CALLER].reader, RAY_CLUSTERS, *place_of(request))
+    found = await read_object(request[CALLER].reader, RAY_CLUSTERS, *_place(request))
     shown = {
         "form": cluster_form(found),
         "state": state_of(found),
@@ -86,13 +96,13 @@ async def _cluster(request: web.Request) -> web.StreamResponse:
 
 
 async def _queue(request: web.Request) -> web.StreamResponse:
-    found = await read_object(request[CALLER].reader, GANG_QUEUES, *place_of(request))
+    found = await read_object(request[CALLER].reader, GANG_QUEUES, *_place(request))
     return answer({"form": queue_form(found), "state": state_of(found)})
 
 
 async def _choices(request: web.Request) -> web.StreamResponse:
     """Name the queues and the Ray clusters that a form can offer; what may not be listed is not."""
-    reader, (place, _) = request[CALLER].reader, place_of(request)
+    reader, (place, _) = request[CALLER].reader, _place(request)
     found = {
         "queues": await list_objects(reader, GANG_QUEUES, ""),
         "clusters": await list_objects(reader, RAY_CLUSTERS, place),

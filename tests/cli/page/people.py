@@ -1,13 +1,14 @@
 """An API server that knows people by their tokens, and the page in front of it."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from aiohttp.test_utils import BaseTestServer, TestServer
 
 from cli.page.feed import Feed
 from cli.page.on_laptop import laptop_page
@@ -23,6 +24,7 @@ Json = dict[str, Any]
 
 ADA, BEN = "ada-token", "ben-token"
 SECRET = "of-this-start"
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class People(Double):
@@ -65,15 +67,16 @@ class Tab:
         self.origin = origin
         self.headers = headers
 
-    async def get(self, path: str, **headers: str) -> tuple[int, Any]:
+    async def get(self, path: str, headers: Mapping[str, str] = NONE) -> tuple[int, Any]:
         async with self.http.get(path, headers={**self.headers, **headers}) as answer:
             return answer.status, json.loads(await answer.read())
 
-    async def post(self, path: str, body: Json | None = None, **headers: str) -> tuple[int, Any]:
-        """Send a change; an underscore in the name of a header is a hyphen, None leaves it out."""
+    async def post(
+        self, path: str, body: Json | None = None, headers: Mapping[str, str] = NONE
+    ) -> tuple[int, Any]:
+        """Send a change; a header that is empty is left out."""
         ours = {"Origin": self.origin, WRITE: "1", "Content-Type": "application/json"}
-        theirs = {key.replace("_", "-"): value for key, value in headers.items()}
-        both = {**ours, **self.headers, **theirs}
+        both = {**ours, **self.headers, **headers}
         sent = {key: value for key, value in both.items() if value}
         data = json.dumps(body or {})
         async with self.http.post(path, data=data, headers=sent) as answer:
@@ -87,7 +90,7 @@ class Tab:
 
 
 @asynccontextmanager
-async def in_cluster(people: People) -> AsyncIterator[tuple[TestServer, str]]:
+async def in_cluster(people: People) -> AsyncIterator[tuple[BaseTestServer, str]]:
     """The page in the cluster, without TLS; gives its server and its origin."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", people.handle)
@@ -99,7 +102,7 @@ async def in_cluster(people: People) -> AsyncIterator[tuple[TestServer, str]]:
 
 
 @asynccontextmanager
-async def on_laptop(people: People) -> AsyncIterator[tuple[TestServer, str]]:
+async def on_laptop(people: People) -> AsyncIterator[tuple[BaseTestServer, str]]:
     """The page of a laptop, whose person the API server calls ada."""
     people.anonymous = "ada"
     app = web.Application()

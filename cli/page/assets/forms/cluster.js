@@ -5,8 +5,8 @@ import { Fields, offered } from "./fields.js";
 import { Groups, POD } from "./groups.js";
 import { sending } from "./sending.js";
 
-export const NAME = { required: true, pattern: "[a-z]([-a-z0-9]*[a-z0-9])?", maxlength: 53, title: "a-z, 0-9 and -, beginning with a letter" };
-export const NAMESPACE = { required: true, pattern: "[a-z0-9]([-a-z0-9]*[a-z0-9])?", maxlength: 63, title: "a-z, 0-9 and -" };
+export const NAME = { required: true, pattern: "[a-z]([a-z0-9\\-]*[a-z0-9])?", maxlength: 53, title: "a-z, 0-9 and -, beginning with a letter" };
+export const NAMESPACE = { required: true, pattern: "[a-z0-9]([a-z0-9\\-]*[a-z0-9])?", maxlength: 63, title: "a-z, 0-9 and -" };
 
 const TERMS = [
   ["queue", "Queue", "text", "empty: the one that selects the namespace", { list: "queues" }],

@@ -2,7 +2,7 @@
 import { button, element } from "../views/dom.js";
 import { Fields } from "./fields.js";
 
-const NAME = { pattern: "[a-z]([-a-z0-9]*[a-z0-9])?", maxlength: 53, title: "a-z, 0-9 and -, beginning with a letter" };
+const NAME = { pattern: "[a-z]([a-z0-9\\-]*[a-z0-9])?", maxlength: 53, title: "a-z, 0-9 and -, beginning with a letter" };
 
 export const POD = [
   ["cpus", "CPUs", "text", "of each pod, as 4 or 500m"],

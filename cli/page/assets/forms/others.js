@@ -77,7 +77,7 @@ function queueFields(values) {
 }
 
 export function createQueue(main) {
-  const place = new Fields("Name", [["name", "Name", "text", "", { required: true, maxlength: 63, pattern: "[a-z0-9]([-a-z0-9.]*[a-z0-9])?" }]]);
+  const place = new Fields("Name", [["name", "Name", "text", "", { required: true, maxlength: 63, pattern: "[a-z0-9]([a-z0-9.\\-]*[a-z0-9])?" }]]);
   const fields = queueFields({});
   sending(main, {
     title: "Create a queue",

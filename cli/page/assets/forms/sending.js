@@ -75,6 +75,5 @@ export function sending(main, { title, parts, path, body, act, done, conflict, a
   });
   form.addEventListener("input", () => plan.replaceChildren());
   if (atOnce) preview();
-  else form.querySelector("input, select, textarea")?.focus();
   return { again: () => plan.replaceChildren(), say: (text) => { fault.textContent = text; } };
 }

@@ -1,7 +1,8 @@
 // The page of one Ray cluster: why it waits, its pods on nodes, its times, its jobs, its links.
+import { clusterLinks } from "../forms/routes.js";
 import { ask, repeat, say } from "./asking.js";
 import { box, entry, square } from "./boxes.js";
-import { age, amount, colour, drawn, element, fillTable, link, natural, notes, pathOf, scrolled, section, time, zone } from "./dom.js";
+import { age, amount, colour, drawn, element, fillTable, link, natural, notes, pathOf, renew, scrolled, section, time, zone } from "./dom.js";
 import { fillJobs } from "./jobs.js";
 
 const PAUSE = 5_000;
@@ -139,7 +140,7 @@ export function cluster(main, { namespace, name }) {
   const boxes = element("ul", { class: "boxes", "aria-label": "Nodes of this cluster" });
   const key = element("ul", { class: "legend", "aria-label": "Groups" });
   const times = element("div", {});
-  main.append(section("h2", title, "cluster", links, unread, about, helps),
+  main.append(section("h2", title, "cluster", clusterLinks(namespace, name), links, unread, about, helps),
     section("h2", "Pod sets of the gang", "podsets", podSets),
     section("h2", "Worker groups", "groups", groups),
     section("h2", "Where its pods are", "pods", key, boxes, pods),
@@ -151,18 +152,18 @@ export function cluster(main, { namespace, name }) {
 
   function draw(found) {
     if (why && found.gang && why.phase === found.gang.phase) found = { ...found, gang: { ...why, nodes: found.gang.nodes } };
-    about.replaceChildren(facts(found));
-    helps.replaceChildren(...helping(found.gang).map((each) => element("li", {}, each)));
-    unread.replaceChildren(...found.unread.map((each) => element("li", {}, each)));
-    links.replaceChildren(...found.links.map((each) => element("a", { href: each.address, rel: "noopener noreferrer", target: "_blank" }, each.name)));
+    renew(about, facts(found));
+    renew(helps, ...helping(found.gang).map((each) => element("li", {}, each)));
+    renew(unread, ...found.unread.map((each) => element("li", {}, each)));
+    renew(links, ...found.links.map((each) => element("a", { href: each.address, rel: "noopener noreferrer", target: "_blank" }, each.name)));
     fillTable(podSets.firstChild, PODSETS, found.gang?.podSets ?? [], found.gang?.podSets.length ? "" : "no gang, or none that was looked at yet");
     fillTable(groups.firstChild, GROUPS, found.groups, found.groups.length ? "" : "no worker group");
-    boxes.replaceChildren(...places(found));
-    key.replaceChildren(...groupKey(found));
+    renew(boxes, ...places(found));
+    renew(key, ...groupKey(found));
     const more = found.allPods > found.pods.length ? `the first ${found.pods.length} of ${found.allPods}` : "";
     fillTable(pods.firstChild, podsOf(namespace, name), found.pods, found.pods.length ? more : "no pods");
     const known = found.timeline.zones;
-    times.replaceChildren(...(known.length ? [bar(known)] : []));
+    renew(times, ...(known.length ? [bar(known)] : []));
     fillTable(zones.firstChild, ZONES, known, known.length ? "" : "nothing is known");
     fillTable(moments.firstChild, MOMENTS, [...found.timeline.moments].reverse(), found.timeline.moments.length ? "" : "no Events: Kubernetes keeps them for an hour");
     main.dataset.phase = found.gang?.phase ?? "";
@@ -188,7 +189,7 @@ export function cluster(main, { namespace, name }) {
       why = await ask(`${api("gangs", namespace, gang)}/why`, { signal });
       if (!signal.aborted) draw(last);
     } catch (error) {
-      if (!signal.aborted) helps.replaceChildren(element("li", {}, error.message));
+      if (!signal.aborted) renew(helps, element("li", {}, error.message));
     } finally {
       under = false;
     }

@@ -1,6 +1,7 @@
 // All Ray clusters, with or without a gang: the first ones are seen while the others come.
+import { clustersLinks } from "../forms/routes.js";
 import { lines, repeat, say } from "./asking.js";
-import { age, button, element, field, fillTable, finder, link, natural, notes, pathOf, scrolled, section } from "./dom.js";
+import { age, button, element, field, fillTable, finder, link, natural, notes, pathOf, renew, scrolled, section } from "./dom.js";
 
 const PAGE = 100;
 const PAUSE = 30_000;
@@ -63,7 +64,7 @@ export function clusters(main, params) {
   const place = element("span", { id: "place" });
   const unread = notes([]);
   const table = scrolled("clusters");
-  main.append(section("h2", "Ray clusters", "clusters",
+  main.append(section("h2", "Ray clusters", "clusters", clustersLinks(params.namespace),
     element("div", { class: "tools" }, form, field("Namespaces", namespaces), button("Read again", () => reading.again())),
     unread, element("div", { class: "tools", role: "group", "aria-label": "Pages" }, before, after, place), table));
 
@@ -76,7 +77,7 @@ export function clusters(main, params) {
     before.disabled = page === 0;
     after.disabled = to >= rows.length;
     const choose = found.choose && !namespaces.value ? ["name the namespaces that you may read, with commas between them"] : [];
-    unread.replaceChildren(...[...found.unread, ...choose].map((each) => element("li", {}, each)));
+    renew(unread, ...[...found.unread, ...choose].map((each) => element("li", {}, each)));
     say(`${found.clusters.length} Ray clusters${found.whole ? "" : " so far"}`);
     main.dataset.whole = found.whole;
   }

@@ -55,6 +55,19 @@ export function section(level, title, id, ...children) {
   return element("section", { "aria-labelledby": heading.id }, heading, ...children);
 }
 
+// Puts new children in the place of the old ones, where they differ: what has the focus keeps it.
+export function renew(parent, ...children) {
+  const next = parent.cloneNode(false);
+  next.append(...children);
+  if (next.isEqualNode(parent)) return;
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  const alike = focused && [...parent.querySelectorAll(focused.localName)].filter((each) => same(each, focused)).indexOf(focused);
+  parent.replaceChildren(...next.childNodes);
+  if (focused) [...parent.querySelectorAll(focused.localName)].filter((each) => same(each, focused))[alike]?.focus({ preventScroll: true });
+}
+
+const same = (one, other) => one.textContent === other.textContent && one.getAttribute("href") === other.getAttribute("href");
+
 // A table that scrolls sideways by itself. A column is [title, value of a row, kind].
 export function scrolled(id) {
   const table = element("table", { id });
@@ -65,7 +78,7 @@ export function fillTable(table, columns, rows, caption) {
   const titles = columns.map(([title, , kind]) => element("th", { scope: "col", class: kind === "number" && "number" }, title));
   const lines = rows.map((row) => element("tr", {}, ...columns.map(([, value, kind], at) =>
     element(at ? "td" : "th", { scope: at ? undefined : "row", class: kind }, value(row) ?? ""))));
-  table.replaceChildren(...(caption ? [element("caption", {}, caption)] : []),
+  renew(table, ...(caption ? [element("caption", {}, caption)] : []),
     element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...lines));
 }
 

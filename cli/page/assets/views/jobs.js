@@ -1,6 +1,7 @@
 // RayJobs: how far Ray and KubeRay have come with each, why it waits, and its log.
+import { jobLink, jobsLinks } from "../forms/routes.js";
 import { ask, repeat, say } from "./asking.js";
-import { age, element, field, fillTable, finder, link, notes, pathOf, scrolled, section } from "./dom.js";
+import { age, element, field, fillTable, finder, link, notes, pathOf, renew, scrolled, section } from "./dom.js";
 
 const PAUSE = 10_000;
 const ROWS = 200;
@@ -15,6 +16,7 @@ export const JOBS = [
   ["Age", (job) => age(job.created), "number"],
   ["Command", (job) => job.entrypoint, "text"],
   ["", (job) => link(`/jobs${pathOf(job.namespace, job.name)}/log`, "Log")],
+  ["", (job) => jobLink(job.namespace, job.name)],
 ];
 
 // The newest first, those that have a text in one of their words.
@@ -36,10 +38,10 @@ export function jobs(main, params) {
   });
   const table = scrolled("jobs");
   const unread = notes([]);
-  main.append(section("h2", "Jobs", "jobs", element("div", { class: "tools" }, form, field("Namespace", namespace)), unread, table));
+  main.append(section("h2", "Jobs", "jobs", jobsLinks(params.namespace), element("div", { class: "tools" }, form, field("Namespace", namespace)), unread, table));
   function draw() {
     fillJobs(table.firstChild, found.jobs, query.value, "no RayJob");
-    unread.replaceChildren(...found.unread.map((each) => element("li", {}, each)));
+    renew(unread, ...found.unread.map((each) => element("li", {}, each)));
     say(`${found.jobs.length} jobs`);
   }
   const reading = repeat(async (signal) => {

@@ -2,7 +2,7 @@
 import { ask, pieces, say } from "./asking.js";
 import { button, element, field, link, pathOf, section } from "./dom.js";
 
-const KEPT = 1 << 20; // characters that are shown
+const KEPT = 1 << 20; // characters that are shown, and those of one piece more
 const DRAWN = 100; // milliseconds between two drawings at least; what comes faster is never drawn
 const SHARE = 0.1; // the most of the time that drawing may take while there is more to read
 
@@ -22,7 +22,7 @@ class Shown {
   take(text) {
     this.waiting.push(text);
     this.length += text.length;
-    while (this.length > KEPT && this.waiting.length > 1) this.length -= this.waiting.shift().length;
+    while (this.length - this.waiting[0].length > KEPT) this.length -= this.waiting.shift().length;
   }
 
   draw() {
@@ -32,7 +32,7 @@ class Shown {
     this.waiting = [];
     this.length = 0;
     let kept = output.textContent.length;
-    while (kept > KEPT && output.childNodes.length > 1) {
+    while (output.firstChild && kept - output.firstChild.length > KEPT) {
       kept -= output.firstChild.length;
       output.firstChild.remove();
     }

@@ -1,7 +1,7 @@
 // The nodes by GPU, each coloured by the gang that has it: what is used, reserved, free.
 import { ask, repeat, say } from "./asking.js";
 import { SIDE, WIDTH, box, entry, square } from "./boxes.js";
-import { button, colour, counted, drawn, element, field, finder, link, notes, pathOf, section } from "./dom.js";
+import { button, colour, counted, drawn, element, field, finder, link, notes, pathOf, renew, section } from "./dom.js";
 
 const PAUSE = 15_000;
 const SHOWN = 200; // nodes of one page
@@ -74,10 +74,10 @@ export function nodes(main, params) {
     const words = (node) => [node.name, node.pool, node.resource, node.off, ...node.uses.map((use) => use.holder)];
     const matching = found.nodes.filter((node) => (!free.checked || (node.free && !node.off))
       && (!wanted || words(node).some((each) => each.toLowerCase().includes(wanted))));
-    list.replaceChildren(...matching.slice(0, shown).map(picture));
+    renew(list, ...matching.slice(0, shown).map(picture));
     more.hidden = matching.length <= shown;
-    holders.replaceChildren(...legend(matching));
-    lacks.replaceChildren(...missing(found).map((each) => element("li", {}, each)));
+    renew(holders, ...legend(matching));
+    renew(lacks, ...missing(found).map((each) => element("li", {}, each)));
     const others = found.nodesWithout ? `, ${found.nodesWithout} without such devices` : "";
     say(found.nodesKnown ? `${matching.length} of ${found.allNodes} nodes${others}` : "nodes are not known");
   }

@@ -1,6 +1,7 @@
 // The queues as a tree, each with a bar of quota, usage and what it borrows.
+import { queueLink, queuesLinks } from "../forms/routes.js";
 import { ask, repeat, say } from "./asking.js";
-import { amount, drawn, element, fillTable, notes, scrolled, section } from "./dom.js";
+import { amount, drawn, element, fillTable, notes, renew, scrolled, section } from "./dom.js";
 import { missing } from "./nodes.js";
 import { QUEUES, queueName } from "./overview.js";
 
@@ -48,12 +49,12 @@ export function queues(main) {
   const lacks = notes([]);
   const picture = element("div", { id: "tree" });
   const table = scrolled("queues");
-  main.append(section("h2", "Queues", "tree", lacks, picture), section("h2", "In numbers", "queues", table));
+  main.append(section("h2", "Queues", "tree", queuesLinks(), lacks, picture), section("h2", "In numbers", "queues", table));
   const reading = repeat(async (signal) => {
     const found = await ask("api/room", { signal });
-    lacks.replaceChildren(...missing(found).map((each) => element("li", {}, each)));
-    picture.replaceChildren(tree(found.queues));
-    fillTable(table.firstChild, QUEUES, found.queues, found.queues.length ? "" : "no queue that you may read");
+    renew(lacks, ...missing(found).map((each) => element("li", {}, each)));
+    renew(picture, tree(found.queues));
+    fillTable(table.firstChild, [...QUEUES, ["", (queue) => queueLink(queue.name)]], found.queues, found.queues.length ? "" : "no queue that you may read");
     say(`${found.queues.length} queues${found.queuesKnown ? "" : ", others may not be listed"}`);
   }, PAUSE);
   return reading.leave;

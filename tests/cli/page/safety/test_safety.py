@@ -28,9 +28,9 @@ async def test_who_somebody_is_the_api_server_says(ada: Tab, ben: Tab) -> None:
 
 
 async def test_forged_headers_are_neither_believed_nor_passed_on(people: People, ada: Tab) -> None:
-    status, found = await ada.get("/api/session", **FORGED)
+    status, found = await ada.get("/api/session", FORGED)
     assert (status, found["user"]) == (200, "ada")
-    await ada.post(f"{TRAIN}/suspend", **{key.replace("-", "_"): v for key, v in FORGED.items()})
+    await ada.post(f"{TRAIN}/suspend", None, FORGED)
     assert people.heard
     for _, _, headers in people.heard:
         assert not FORGED.keys() & headers.keys()
@@ -76,11 +76,11 @@ FOREIGN = {
     "another origin": {"Origin": "https://evil.example"},
     "no origin": {"Origin": ""},
     "the origin of a sandbox": {"Origin": "null"},
-    "another site": {"Sec_Fetch_Site": "cross-site"},
-    "a page below the same name": {"Sec_Fetch_Site": "same-site"},
-    "without our header": {WRITE.replace("-", "_"): ""},
-    "a form": {"Content_Type": "text/plain"},
-    "a form of another kind": {"Content_Type": "application/x-www-form-urlencoded"},
+    "another site": {"Sec-Fetch-Site": "cross-site"},
+    "a page below the same name": {"Sec-Fetch-Site": "same-site"},
+    "without our header": {WRITE: ""},
+    "a form": {"Content-Type": "text/plain"},
+    "a form of another kind": {"Content-Type": "application/x-www-form-urlencoded"},
 }
 
 
@@ -90,7 +90,7 @@ async def test_a_write_that_no_page_of_ours_sends_is_refused(
 ) -> None:
     people.heard.clear()
     for who in (ada, laptop):
-        status, found = await who.post(f"{TRAIN}/delete", {"agreed": "x"}, **headers)
+        status, found = await who.post(f"{TRAIN}/delete", {"agreed": "x"}, headers)
         assert status in (403, 415), found
     assert people.heard == []
 
@@ -113,7 +113,7 @@ async def test_on_a_laptop_writing_takes_the_secret_of_this_start(
     for wrong in ("", "1", "of-another-start", f"{SECRET}x", "ä"):
         async with tab(laptop.origin) as other:
             said = wrong.encode().decode("latin-1")
-            status, found = await other.post(f"{TRAIN}/suspend", **{WRITE.replace("-", "_"): said})
+            status, found = await other.post(f"{TRAIN}/suspend", None, {WRITE: said})
             assert (status, found["needs"]) == (403, "secret"), wrong
     assert people.heard == []
     async with tab(laptop.origin) as reader:
@@ -122,7 +122,7 @@ async def test_on_a_laptop_writing_takes_the_secret_of_this_start(
 
 async def test_a_name_of_others_that_leads_to_a_laptop_is_refused(laptop: Tab) -> None:
     for path in ("/", "/api/session", "/report"):
-        status, found = await laptop.get(path, Host="evil.example:8400")
+        status, found = await laptop.get(path, {"Host": "evil.example:8400"})
         assert (status, "127.0.0.1" in found["fault"]) == (421, True)
 
 

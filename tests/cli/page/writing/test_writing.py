@@ -181,7 +181,7 @@ async def test_a_job_runs_on_a_cluster_or_gets_its_own(people: People, ada: Tab)
     }
     spec = people.get("rayjobs", "nightly", "team")["spec"]
     assert spec["clusterSelector"] == {names.RAY_CLUSTER: "train"}
-    own = {"job": {"entrypoint": "python a.py"}, "form": {"groups": [GROUP]}}
+    own: dict[str, Any] = {"job": {"entrypoint": "python a.py"}, "form": {"groups": [GROUP]}}
     assert (await ada.agreed(f"{JOBS}/own/submit", **own))[0] == 200
     spec = people.get("rayjobs", "own", "team")["spec"]
     assert spec["rayClusterSpec"]["workerGroupSpecs"][0]["groupName"] == "workers"
@@ -198,7 +198,7 @@ async def test_a_queue_is_created_and_changed(people: People, ada: Tab) -> None:
     assert (await ada.agreed("/api/manage/queues/new/create", queue=queue))[0] == 200
     shown = (await ada.get("/api/manage/queues/research"))[1]
     assert shown["form"]["quota"] == {"cpu": "8"}
-    body = {"queue": {"quota": {"cpu": "9"}}, "state": shown["state"]}
+    body: dict[str, Any] = {"queue": {"quota": {"cpu": "9"}}, "state": shown["state"]}
     path = "/api/manage/queues/research/edit"
     assert "cpu: '9'" in (await ada.post(path, body))[1]["yaml"]
     assert (await ada.agreed(path, **body))[1] == {"done": "GangQueue research changed"}
@@ -217,7 +217,7 @@ async def test_a_refusal_of_kubernetes_is_one_line_with_its_status(
 ) -> None:
     seen = await state(ben)
     people.denied += [(BEN, "PATCH"), (BEN, "DELETE"), (BEN, "POST")]
-    asked = {
+    asked: dict[str, dict[str, Any]] = {
         f"{TRAIN}/edit": {"state": seen, "form": {"queue": "q"}},
         f"{TRAIN}/scale": {"state": seen, "targets": ["workers=3"]},
         f"{CLUSTERS}/new/create": {"agreed": ""},
