@@ -49,7 +49,7 @@ def ask(port: int, path: str, **parameters: str) -> Any:
     """The data that Prometheus answers with."""
     query = urllib.parse.urlencode(parameters)
     url = f"http://127.0.0.1:{port}/api/v1/{path}?{query}"
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         found = json.load(answer)
     assert found["status"] == "success", found
     return found["data"]

@@ -16,7 +16,12 @@ _OF_CLASSES: Final = ("priority", "overhead")
 
 
 def with_admitted(asked: Asked, pods: Mapping[str, Manifest]) -> Asked:
-    """Return what is asked about, its templates as these pods were admitted, by pod set."""
+    """Return what is asked about, its templates as these pods were admitted, by pod set.
+
+    Pods of an AppWrapper stay as they are: sizes that are declared beside the templates count too.
+    """
+    if asked.wrapped:
+        return asked
     spec = asked.cluster.spec
     head = spec.head_group_spec
     if HEAD_GROUP in pods:

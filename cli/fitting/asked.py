@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from appwrapper.spec.wrapped import Item
 from cli.fitting.manifests import Manifest, as_new, pods_of
-from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of
+from cli.fitting.wrapped import gang_of, is_app_wrapper, items_of, notes_of, pods_of_items
 from cli.imports.outcome import Fault, Source
 from coordinator.gang.source import source_of
 from kube.objects import names
@@ -209,7 +209,7 @@ def _read_wrapper(source: Source, namespace: str, number: int) -> Asked:
     gang, notes, wrapped = gang_of(placed), notes_of(placed), items_of(placed)
     version = str(source.body["apiVersion"])
     asked = Asked(version, source.kind, put.namespace, put.name, gang, notes, wrapped)
-    return _to_be_created(asked, source, {})
+    return _to_be_created(asked, source, pods_of_items(wrapped, put.namespace))
 
 
 def _to_be_created(asked: Asked, source: Source, pods: Mapping[str, Manifest]) -> Asked:

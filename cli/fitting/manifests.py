@@ -18,7 +18,7 @@ def as_new(body: Manifest, namespace: str) -> Manifest:
 def pods_of(spec: Manifest, owner: str, namespace: str) -> dict[str, Manifest]:
     """Return a pod by pod set, of the templates of a RayCluster; without those that are none."""
     return {
-        pod_set: _pod(template, f"{owner}-{pod_set}-", namespace)
+        pod_set: pod_of(template, f"{owner}-{pod_set}-", namespace)
         for pod_set, template in _templates(spec)
         if isinstance(template, Mapping)
     }
@@ -33,7 +33,8 @@ def _templates(spec: Manifest) -> Iterator[tuple[str, Any]]:
             yield str(each["groupName"]), each.get("template")
 
 
-def _pod(template: Manifest, prefix: str, namespace: str) -> Manifest:
+def pod_of(template: Manifest, prefix: str, namespace: str) -> Manifest:
+    """Return a pod of a template, with a name that begins like this."""
     kept = _kept(template.get("metadata"), ("labels", "annotations"))
     metadata = {**kept, "generateName": prefix, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec")}

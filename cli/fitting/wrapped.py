@@ -1,18 +1,32 @@
 """Reads the AppWrappers that are asked about, of both generations, as a coordinator would."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from appwrapper.gang.stand_in import StandIn, notices
 from appwrapper.gang.watched import AppWrapperReading, as_gang
 from appwrapper.spec.items import read
+from appwrapper.spec.paths import at
 from appwrapper.spec.wrapped import Item, Wrapped
+from cli.fitting.manifests import Manifest, pod_of
 from cli.imports.outcome import Source
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 
 GROUPS = (names.CODEFLARE_GROUP, names.MCAD_GROUP)
+
+_FROM_TEMPLATES: Final = (
+    "Pod",
+    "Job",
+    "JobSet",
+    "Deployment",
+    "RayCluster",
+    "RayJob",
+    "RayService",
+)
+"""Kinds whose pods are admitted as their templates are; those of a StatefulSet get volumes."""
 
 
 def is_app_wrapper(source: Source) -> bool:
@@ -40,6 +54,25 @@ def notes_of(wrapper: AppWrapper) -> tuple[str, ...]:
 def items_of(wrapper: AppWrapper) -> tuple[Item, ...]:
     """Return what it wraps, of which nothing is created while anything in it cannot be read."""
     return read(wrapper).items
+
+
+def pods_of_items(items: Sequence[Item], namespace: str) -> dict[str, Manifest]:
+    """Return a pod by pod set, but for those that are admitted with what is wrapped beside them."""
+    accounts = {each.name for each in items if each.kind == "ServiceAccount"}
+    return {
+        pod_set: pod_of(template, f"{item.name}-", namespace)
+        for item in items
+        if item.kind in _FROM_TEMPLATES
+        for pod_set, template in _templates(item)
+        if at(template, ("spec", "serviceAccountName")) not in accounts
+    }
+
+
+def _templates(item: Item) -> Iterator[tuple[str, Manifest]]:
+    for each in item.pod_sets:
+        found = None if each.path is None else at(item.found, each.path)
+        if isinstance(found, Mapping):
+            yield each.name, found
 
 
 def _suspended(wrapped: Wrapped) -> Iterator[str]:

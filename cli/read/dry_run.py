@@ -10,13 +10,18 @@ import msgspec
 from cli.endings import CannotRead
 from cli.fitting.asked import Asked, exists
 from cli.fitting.manifests import Manifest
+from cli.fitting.unknown_fields import unknown_fields
 from cli.read.dry_created import Answer, DryCreated
 from cli.read.reader import Reader
 from kube.api import resources
 from kube.api.kinds import Kind
+from kube.api.resources import Resource
 
 MOST_PODS: Final = 50
 """Pod sets of one object whose pod is asked about."""
+
+MOST_FIELDS: Final = 5
+"""Unknown fields that are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,27 @@ async def ask(reader: Reader, asked: Asked) -> Said:
         reader.would_create(served.resource, asked.namespace, asked.manifest),
         *(reader.would_create(resources.PODS, asked.namespace, each) for each in pods.values()),
     )
-    return _joined([_of_object(own, asked), *_of_pods(pods, of_pods, asked.namespace)])
+    of_object = _of_object(own, asked)
+    if own.answer is Answer.NO_RIGHT:  # which is said with all other rights that are lacking
+        of_object = await _by_schema(reader, served.resource, asked)
+    return _joined([of_object, *_of_pods(pods, of_pods, asked.namespace)])
+
+
+async def _by_schema(reader: Reader, resource: Resource, asked: Asked) -> Said:
+    """Judge an object by the schema of its kind, which every user may read."""
+    try:
+        document = await reader.schema(resource)
+    except CannotRead as fault:
+        return _not_asked(str(fault))
+    unknown = unknown_fields(document, asked.api_version, asked.kind, asked.manifest)
+    if not unknown:
+        return NOTHING
+    named = ", ".join(f'"{each}"' for each in unknown[:MOST_FIELDS])
+    return Said(refusal=f"the API server would refuse it: unknown field {named}")
+
+
+def _not_asked(why: str) -> Said:
+    return Said(notes=(f"the API server was not asked whether it takes it: {why}",))
 
 
 def _of_object(said: DryCreated, asked: Asked) -> Said:
@@ -65,10 +90,8 @@ def _of_object(said: DryCreated, asked: Asked) -> Said:
         case Answer.EXISTS:
             return Said(notes=(exists(asked),))
         case Answer.NOT_ASKED:
-            return Said(
-                notes=(f"the API server was not asked whether it takes it: {said.message}",)
-            )
-        case Answer.TAKEN | Answer.NO_RIGHT:  # a right that is lacking is said with all others
+            return _not_asked(said.message)
+        case Answer.TAKEN | Answer.NO_RIGHT:
             return NOTHING
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 import structlog
@@ -95,6 +95,9 @@ class Reader(Protocol):
         self, resource: Resource, namespace: str, manifest: Mapping[str, object]
     ) -> DryCreated:
         """Ask by a dry run what would become of an object; nothing is created."""
+
+    async def schema(self, resource: Resource) -> Mapping[str, Any]:
+        """Return the document of OpenAPI that has the schema of a kind."""
 
 
 class _Place(msgspec.Struct):
@@ -223,6 +226,15 @@ class ApiReader:
         except KubeError as error:
             return refused_with(error)
         return DryCreated(Answer.TAKEN, admitted=found)
+
+    async def schema(self, resource: Resource) -> Mapping[str, Any]:
+        """Return the document of OpenAPI that has the schema of a kind; raises CannotRead."""
+        root = f"apis/{resource.group}" if resource.group else "api"
+        try:
+            found = await self._client.request("GET", f"/openapi/v3/{root}/{resource.version}")
+            return decode(found, dict[str, Any])
+        except KubeError as error:
+            raise CannotRead(f"its schema cannot be read: {one_line(str(error))}") from error
 
 
 def _decoded(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Sequence[T]:

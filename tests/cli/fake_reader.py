@@ -95,6 +95,9 @@ class FakeReader:
     ) -> DryCreated:
         return DryCreated(Answer.TAKEN)
 
+    async def schema(self, resource: Resource) -> Mapping[str, Any]:
+        raise CannotRead(f"{resource.plural} have no schema here")
+
 
 def run(reader: FakeReader, *arguments: str) -> Result:
     """Run a command with the reader in place of a cluster."""

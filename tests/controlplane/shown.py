@@ -182,7 +182,7 @@ def _of_pool(plot: Plot, pools: list[Json]) -> Json:
 def _asked(port: int, text: str) -> Any:
     url = f"http://127.0.0.1:{port}/report?{urllib.parse.urlencode({'q': text})}"
     try:
-        with urllib.request.urlopen(url, timeout=30) as found:
+        with urllib.request.urlopen(url, timeout=120) as found:
             return json.load(found)
     except OSError:
         return None

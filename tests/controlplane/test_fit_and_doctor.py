@@ -90,13 +90,21 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     bind(plot, "tenant", "view")
     create_role(plot, "base/view-rbac.yaml")
     bind(plot, "tenant", "muster-view", everywhere=True)
-    plot.wait(lambda: run(tenant, "queue").exit_code == FINE, "the roles to take effect")
-    code, (found,) = asked(plot, tenant, tmp_path, gang("more", group(replicas=3), labels=labels))
+    more = gang("more", group(replicas=3), labels=labels)
+    plot.wait(lambda: run(tenant, "queue").exit_code == FINE, "the role for queues to take effect")
+    plot.wait(lambda: asked(plot, tenant, tmp_path, more)[0] == NO, "all roles to take effect")
+    code, (found,) = asked(plot, tenant, tmp_path, more)
     assert (code, found["fits"], found["reason"]) == (NO, "No", "QuotaExceeded")
     assert found["largestThatFit"][0]["fit"] == 2
     code, (found,) = asked(plot, tenant, tmp_path, gang("more", group(replicas=2), labels=labels))
     assert (code, found["fits"]) == (NOT_READ, "Unknown")
     assert "is not judged" in found["message"]
+
+    typo = gang("typo", group(), labels=labels)
+    typo["spec"]["workerGroupSpec"] = []
+    code, (unknown,) = asked(plot, tenant, tmp_path, typo)
+    said = 'the API server would refuse it: unknown field "spec.workerGroupSpec"'
+    assert (code, unknown["fits"], unknown["message"]) == (NO, "No", said)
 
     may_not = f"you may not create rayclusters.ray.io in namespace {plot.name}"
     nor = f"you may not create pods in namespace {plot.name}"

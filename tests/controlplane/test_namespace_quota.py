@@ -171,7 +171,8 @@ def have_it_make_way(plot: Plot, early: str) -> None:
     first = head(priorityClassName=high)
     workers = group(replicas=WORKERS, priorityClassName=high)
     plot.create(gang("urgent", workers, head_group=first))
-    plot.wait_phase("urgent", "Gathering", "PodsRefused")
+    # Held from its creation where the webhook knows by then that nothing is left.
+    plot.wait(lambda: plot.status("urgent").get("reason") == "PodsRefused", "it to be refused")
     free_strangers(plot)
     plot.wait_running("urgent", WORKERS + 1)
     assert is_suspended(plot, early)

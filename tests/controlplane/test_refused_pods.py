@@ -123,6 +123,6 @@ def test_of_two_gangs_that_share_a_quota_the_first_starts_and_then_the_second(pl
     plot.wait_phase("second", "Queued", "PodsRefused")
     for each in strangers:
         plot.delete("Pod", each)
-    plot.wait(lambda: len(plot.bound("first")) == 5, "the first to start", seconds=8)
+    plot.wait(lambda: len(plot.bound("first")) == 5, "the first to start")
     plot.delete("RayCluster", "first")
     plot.wait_running("second", 5)

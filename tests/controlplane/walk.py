@@ -90,7 +90,7 @@ def take(site: Site, step: Step, at: Path) -> None:
         return not step.printed or comparable(seen) == comparable(step.printed)
 
     if _READS.match(step.command):
-        wait_until(done, f"the page's answer to: {step.command}", 60, every=0.5, seen=lambda: seen)
+        wait_until(done, f"the page's answer to: {step.command}", every=0.5, seen=lambda: seen)
     else:
         assert done(), (step.command, seen, step.printed)
 

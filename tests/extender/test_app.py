@@ -199,7 +199,7 @@ async def test_plain_http_is_no_handshake(served: Served) -> None:
 
 async def test_a_silent_connection_is_closed(hasty: Served) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", hasty.port)
-    assert await asyncio.wait_for(reader.read(), 30) == b""
+    assert await asyncio.wait_for(reader.read(), 60) == b""
     writer.close()
 
 
@@ -208,7 +208,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(hasty: Served) -> Non
         "127.0.0.1", hasty.port, ssl=hasty.caller, server_hostname="127.0.0.1"
     )
     writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-    assert b"408" in await asyncio.wait_for(reader.readline(), 30)
+    assert b"408" in await asyncio.wait_for(reader.readline(), 60)
     writer.close()
 
 

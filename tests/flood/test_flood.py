@@ -86,7 +86,7 @@ class Server:
 
     async def answered(self, path: str, body: bytes | None = None) -> None:
         """Expect an answer in time; a caller that is cut off tries again, as all of ours do."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while True:
                 with contextlib.suppress(aiohttp.ClientConnectionError):
                     assert await self.call(path, body) == 200

@@ -10,7 +10,7 @@ import pytest
 from tests.packaging.tree import ROOT, files, programs
 
 PRONOUNS = re.compile(r"\b(whom|nobody|somebody|everybody|anybody)\b", re.IGNORECASE)
-CODE = [*programs(), "testbed", "benchmarks", "demo"]
+CODE = [*programs(), "dev"]
 SPOKEN = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "docs", "manifests", *CODE)]
 
 

@@ -175,6 +175,15 @@ async def test_whatever_else_comes_is_unknown(
     assert _counted(metrics, "error") == 1
 
 
+async def test_one_that_is_being_deleted_still_says_what_it_is(
+    api: FakeApiServer, reader: Reader
+) -> None:
+    """Its pods are gated to the end: a finalizer may keep it for long."""
+    gone_soon = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["test/hold"]}
+    api.cluster = apiserver.found(labels=LABELS, **gone_soon)
+    assert await reader.read(CLUSTER) == Marks({OPT_IN: "true"}, {})
+
+
 async def test_what_does_not_come_in_time_is_unknown(
     api: FakeApiServer, client: Client, metrics: Metrics
 ) -> None:

@@ -36,6 +36,8 @@ class MemoryReader:
     lacking: Collection[str] = ()
     answers: Mapping[str, DryCreated] = MappingProxyType({})
     """What the API server says to a dry-run create, by plural; of others that it takes them."""
+    schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    """By group and version."""
     mute = False
     """Nothing is said of rights."""
 
@@ -86,6 +88,12 @@ class MemoryReader:
     ) -> DryCreated:
         self.dry_created.append((resource.plural, namespace, manifest))
         return self.answers.get(resource.plural, DryCreated(Answer.TAKEN))
+
+    async def schema(self, resource: Resource) -> Mapping[str, Any]:
+        version = f"{resource.group}/{resource.version}"
+        if version not in self.schemas:
+            raise CannotRead(f"there is no schema of {version}")
+        return self.schemas[version]
 
     def _judge(self, resource: Resource, namespace: str) -> None:
         nowhere = resource.plural in self._nowhere

@@ -17,6 +17,8 @@ from kube.api.errors import (
 )
 from kube.api.errors import Status as ErrorStatus
 from tests.cli.fitting.reader import MemoryReader, answers, fit, reader_of
+from tests.cli.fitting.test_fit import mcad
+from tests.coordinator.app_wrappers import app_wrapper, bare_pod, job
 from tests.coordinator.builders import Json, gang_of, group, node, ray_cluster
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
@@ -130,6 +132,82 @@ def test_of_a_ray_job_the_pods_of_its_cluster_are_asked_about() -> None:
     reader = asked_with()
     fit(reader, ray_job("job", ray_cluster("x", group("w", 1))))
     assert [each[0] for each in reader.dry_created] == ["rayjobs", "pods", "pods"]
+
+
+def account(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+
+
+def test_of_an_app_wrapper_a_pod_of_each_object_is_asked_about() -> None:
+    """But not where its own service account is to be created with it."""
+    wrapped = (
+        account("made"),
+        job("plain", 3),
+        job("with-account", 1, serviceAccountName="made"),
+        bare_pod("alone"),
+    )
+    reader = asked_with()
+    (found,) = answers(fit(reader, app_wrapper("w", *wrapped)))
+    own, *pods = reader.dry_created
+    assert (found["fits"], own[0]) == ("Yes", "appwrappers")
+    assert [(each[0], each[2]["metadata"]["generateName"]) for each in pods] == [
+        ("pods", "plain-"),
+        ("pods", "alone-"),
+    ]
+    assert pods[0][2]["spec"] == job("plain", 3)["spec"]["template"]["spec"]
+    refusing = asked_with(pods=DryCreated(Answer.REFUSED, "why"))
+    (found,) = answers(fit(refusing, app_wrapper("w", job("work", 1))))
+    said = ("No", "the API server refuses a pod of work: why")
+    assert (found["fits"], found["message"]) == said
+
+
+def test_pods_of_an_app_wrapper_count_as_declared_also_where_they_were_admitted() -> None:
+    pod = msgspec.json.encode({"metadata": {}, "spec": job("w", 1)["spec"]["template"]["spec"]})
+    declared = {"replicas": 1, "requests": {"cpu": "40"}}
+    reader = reader_of(World(node("a", cpu=32)))
+    reader.answers = {"pods": DryCreated(Answer.TAKEN, admitted=pod)}
+    wrapper = mcad("w", job("work", 1))
+    wrapper["spec"]["resources"]["GenericItems"][0]["custompodresources"] = [declared]
+    (found,) = answers(fit(reader, wrapper))
+    assert (found["fits"], found["reason"]) == ("No", "NeverFits")
+
+
+SCHEMA = {
+    "components": {
+        "schemas": {
+            "RayCluster": {
+                "x-kubernetes-group-version-kind": [
+                    {"group": "ray.io", "version": "v1", "kind": "RayCluster"}
+                ],
+                "properties": {
+                    "apiVersion": {},
+                    "kind": {},
+                    "metadata": {"type": "object"},
+                    "spec": {"properties": {"headGroupSpec": {}, "workerGroupSpecs": {}}},
+                },
+            }
+        }
+    }
+}
+
+
+def test_who_may_not_create_it_is_answered_by_its_schema() -> None:
+    reader = asked_with(rayclusters=DryCreated(Answer.NO_RIGHT, NO_ROLE))
+    reader.schemas = {"ray.io/v1": SCHEMA}
+    (found,) = answers(fit(reader, gang_of("train", 2)))
+    assert found["fits"] == "Yes"
+    typo = gang_of("train", 2)
+    typo["spec"]["workerGroupSpec"] = []
+    (found,) = answers(fit(reader, typo))
+    said = 'the API server would refuse it: unknown field "spec.workerGroupSpec"'
+    assert (found["fits"], found["message"]) == ("No", said)
+
+
+def test_a_schema_that_cannot_be_read_is_a_note() -> None:
+    reader = asked_with(rayclusters=DryCreated(Answer.NO_RIGHT, NO_ROLE))
+    (found,) = answers(fit(reader, gang_of("train", 2)))
+    said = "the API server was not asked whether it takes it: there is no schema of ray.io/v1"
+    assert (found["fits"], found["notes"][:1]) == ("Yes", [said])
 
 
 def test_without_dry_run_the_api_server_is_not_asked() -> None:

@@ -10,7 +10,7 @@ from aiohttp import web
 from click.testing import CliRunner, Result
 
 from cli.__main__ import main
-from cli.endings import FINE, NO, NOT_READ
+from cli.endings import FINE, NO, NOT_READ, CannotRead
 from cli.read.reader import open_reader
 from cli.read.target import Target
 from kube.api.credentials import context_namespace
@@ -31,6 +31,7 @@ class Api:
             PATH: [],
             "/apis/muster.dev/v1alpha1/gangqueues": [],
         }
+        self.documents: dict[str, Json] = {}
         self.status: tuple[int, str, str] | None = None
         self.expire = 0
         self.silent = False
@@ -45,6 +46,8 @@ class Api:
         if at and self.expire:
             self.expire -= 1
             return _status(410, "Expired", "the provided continue parameter is too old")
+        if request.path in self.documents:
+            return web.json_response(self.documents[request.path])
         if request.path not in self.lists:
             return web.Response(status=404, text="404 page not found")
         items = self.lists[request.path]
@@ -101,6 +104,15 @@ async def test_what_is_read_again_is_not_said_again_and_not_once_it_is_mended(ap
         api.lists["/api/v1/pods"] = [named("bad")]
         await reader.list(PODS, Pod)
         assert list(reader.faults) == []
+
+
+async def test_the_schema_of_a_kind_is_read_where_its_group_and_version_have_it(api: Api) -> None:
+    api.documents = {"/openapi/v3/apis/muster.dev/v1alpha1": {"a": 1}, "/openapi/v3/api/v1": {}}
+    async with open_reader(Target()) as reader:
+        assert (await reader.schema(GANGS), await reader.schema(PODS)) == ({"a": 1}, {})
+        api.documents = {}
+        with pytest.raises(CannotRead, match="its schema cannot be read"):
+            await reader.schema(PODS)
 
 
 @pytest.mark.parametrize(

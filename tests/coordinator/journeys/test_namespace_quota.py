@@ -256,6 +256,18 @@ def test_gangs_that_were_held_ahead_take_no_quota_and_start_in_their_order() -> 
     assert all(obj["spec"]["suspend"] is False for obj in world.api.all("rayclusters"))
 
 
+def test_a_later_gang_with_a_part_of_its_pods_makes_way_for_one_that_was_held_ahead() -> None:
+    world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))
+    world.settle(seconds=10)
+    world.create(gang_of("early", 4))
+    world.settle(seconds=10)
+    world.create(held_ahead(urgent(gang_of("late", 4), 100)))
+    world.settle(seconds=100)
+    assert (world.gated("early"), world.pods("late")) == (4, [])
+    world.delete("rayclusters", "x")
+    assert run_one_after_another(world, ["early", "late"]) == ["late", "early"]
+
+
 def test_a_gang_that_was_held_ahead_starts_though_smaller_ones_keep_coming() -> None:
     """They find room as they are created; what comes free is for the one that was first."""
     world = QuotaWorld(8, node("n1", cpu=100), gang_of("x", 3))

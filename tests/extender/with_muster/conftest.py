@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from testbed.components import SCHEDULER
-from testbed.muster import Extender, Muster, start_extender, start_muster, with_muster
+from testbed.muster import Extender, Muster, start_extender, start_muster, with_app_wrappers
 from testbed.options import Options
 from testbed.pytest_plugin import FolderCluster
 from testbed.waiting import wait_until
@@ -27,13 +27,14 @@ StartCoordinator = Callable[..., None]
 def muster(folder_cluster: FolderCluster) -> Muster:
     """All but coordinator and scheduler."""
     options = Options(scheduler=False, kuberay_args=("--reconcile-concurrency=4",))
-    return start_muster(folder_cluster(with_muster(options)), coordinators=0)
+    cluster = folder_cluster(with_app_wrappers(options))
+    return start_muster(cluster, coordinators=0, app_wrappers="All")
 
 
 @pytest.fixture(scope="session")
 def extender(muster: Muster) -> Extender:
     """The extender, which may be killed and restarted."""
-    return start_extender(muster.cluster, settings=QUICK)
+    return start_extender(muster.cluster, settings={**QUICK, "APP_WRAPPERS": "true"})
 
 
 @contextlib.contextmanager

@@ -17,7 +17,8 @@ import pytest
 from kubernetes.utils import parse_quantity
 
 from kube.objects import names
-from testbed.muster import Extender, Muster
+from testbed.muster import Extender, Muster, wait_app_wrappers_trusted
+from tests.controlplane.app_wrappers.test_whole import wrapper
 from tests.controlplane.rayclusters import group, head, ray_cluster
 from tests.extender.plot import LABEL, Plot, plotted
 from tests.extender.with_muster.conftest import deciding, scheduling
@@ -124,26 +125,73 @@ def test_where_the_extender_is_not_asked_the_gang_is_repaired(
         _wait_whole(plot, size)
 
 
+def test_an_app_wrapper_is_whole_though_other_pods_come_as_soon_as_it_is_placed(
+    muster: Muster, proxy: Proxy, plot: Plot
+) -> None:
+    """The others fit where its pods are to be, and most of them fit nowhere else."""
+    size, others = 6, [f"other-{number}" for number in range(60)]
+    settings = {"APP_WRAPPERS": "true", "GUARD": "Extender"}
+    with (
+        staged(muster, proxy, plot.extender.scheduler_config(), settings),
+        _wrapping(muster, plot),
+    ):
+        plot.add_nodes(size // 2 + 1)
+        held = proxy.hold(is_release)
+        plot.cluster.api.create(_app_wrappers(plot), wrapper("train", _cluster(plot, size, {})))
+        reserved = _wait_reserved(plot, size, f"{names.APP_WRAPPER_GANG}train")
+        plot.create_all(pod(name, gpu=4) for name in others)
+        plot.wait_judged(len(others), SECONDS)
+        assert len(plot.bound()) == 3  # 12 of 32 GPUs are not reserved
+        assert _overrun(plot, reserved) == []
+        proxy.lift(held)
+        _wait_whole(plot, size)
+        assert len(plot.bound()) == size + 3
+        assert "resettingCount" not in _status(plot)
+
+
+@contextlib.contextmanager
+def _wrapping(muster: Muster, plot: Plot) -> Iterator[None]:
+    """Have AppWrappers of the plot created, and deleted at the end."""
+    wait_app_wrappers_trusted(muster.cluster)
+    process = muster.start_wrapper()
+    muster.wait_led("wrapper")
+    yield
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", _app_wrappers(plot))
+    plot.wait(lambda: not plot.cluster.api.get(_app_wrappers(plot))["items"], "them to be gone")
+    process.stop()
+
+
+def _app_wrappers(plot: Plot) -> str:
+    return f"/apis/{names.CODEFLARE_V1BETA2}/namespaces/{plot.name}/appwrappers"
+
+
+def _status(plot: Plot) -> Json:
+    return dict(plot.cluster.api.get(f"{_app_wrappers(plot)}/train")["status"])
+
+
 def _create_gang(plot: Plot, size: int) -> None:
-    """A gang of a head and workers of 4 GPUs each."""
+    path = f"/apis/ray.io/v1/namespaces/{plot.name}/rayclusters"
+    plot.cluster.api.create(path, _cluster(plot, size, {names.OPT_IN: "true"}))
+
+
+def _cluster(plot: Plot, size: int, labels: Mapping[str, str]) -> Json:
+    """A gang of a head without GPUs and workers of 4 GPUs each."""
     wanted = {"cpu": "1", "memory": "1Gi", GPU: "4"}
     resources = {"requests": wanted, "limits": {GPU: "4"}}
     selector = {LABEL: plot.name}
     workers = group(replicas=size - 1, most=size - 1, resources=resources, nodeSelector=selector)
-    marks = {names.OPT_IN: "true"}
-    made = ray_cluster("train", workers, labels=marks, head_group=head(nodeSelector=selector))
-    path = f"/apis/ray.io/v1/namespaces/{plot.name}/rayclusters"
-    plot.cluster.api.create(path, made)
+    return ray_cluster("train", workers, labels=labels, head_group=head(nodeSelector=selector))
 
 
-def _wait_reserved(plot: Plot, size: int) -> dict[str, Amounts]:
+def _wait_reserved(plot: Plot, size: int, gang: str = "train") -> dict[str, Amounts]:
     """Wait until the extender knows of the placement, and return what it promises."""
     plot.wait(
         lambda: plot.extender.metric("muster_extender_reserved_pods") == size,
         "the placement to be known",
         SECONDS,
     )
-    return _reserved(plot)
+    return _reserved(plot, gang)
 
 
 def _all_shapes(count: int, reserved: list[str]) -> list[Json]:
@@ -186,9 +234,9 @@ def _overrun(plot: Plot, reserved: dict[str, Amounts]) -> list[tuple[str, str]]:
     ]
 
 
-def _reserved(plot: Plot) -> dict[str, Amounts]:
+def _reserved(plot: Plot, gang: str) -> dict[str, Amounts]:
     """What the placement promises of each node, in base units."""
-    path = f"/apis/{names.API_VERSION}/namespaces/{plot.name}/gangs/train"
+    path = f"/apis/{names.API_VERSION}/namespaces/{plot.name}/gangs/{gang}"
     pod_sets = plot.cluster.api.get(path)["status"]["placement"]["podSets"]
     assignments = [each for pod_set in pod_sets for each in pod_set["assignments"]]
     return _sums(

@@ -22,6 +22,7 @@ from benchmarks import (
     page,
     preempting,
     programs,
+    quota_room,
     reconciles,
     recording,
     release,
@@ -77,6 +78,9 @@ CASES = {
     "idle": Case("How long does one gang take in an idle cluster?", 20, latency.measure_idle),
     "wakeup": Case(
         "How soon does the next gang run after one is deleted?", 20, latency.measure_wake
+    ),
+    "quota-room": Case(
+        "How much later does a gang start where a ResourceQuota has room?", 20, quota_room.measure
     ),
     "release": Case("How fast are gated pods released?", 3, release.measure),
     "freed": Case("How soon is a waiting gang of 100 pods released?", 5, freed.measure),

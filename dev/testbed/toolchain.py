@@ -12,7 +12,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 
-REQUIREMENTS = Path(__file__).parent.parent / "requirements" / "go.txt"
+REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements" / "go.txt"
 
 Version = tuple[int, ...]
 

@@ -19,7 +19,7 @@ from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.waiting import wait_until
 
-POLICIES = Path(__file__).resolve().parent.parent / "manifests" / "base" / "policies.yaml"
+POLICIES = Path(__file__).resolve().parents[2] / "manifests" / "base" / "policies.yaml"
 _API = "/apis/admissionregistration.k8s.io/v1"
 POLICY_RESOURCES = {
     "ValidatingAdmissionPolicy": f"{_API}/validatingadmissionpolicies",

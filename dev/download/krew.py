@@ -32,7 +32,7 @@ Macs with Intel processors are not among them: cryptography is not compiled for 
 """
 PLUGIN = "kubectl-muster"
 TEMPLATE = Path(__file__).with_name("krew.yaml")
-LICENSE = Path(__file__).parents[1] / "LICENSE"
+LICENSE = Path(__file__).parents[2] / "LICENSE"
 MANIFEST = "muster.yaml"
 """krew takes the plugin's name from it."""
 

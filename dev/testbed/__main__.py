@@ -1,4 +1,4 @@
-"""`python -m testbed`: see `testbed/cli.py`."""
+"""`python -m testbed`: see `cli.py`."""
 
 from testbed.cli import main
 

@@ -28,7 +28,7 @@ from testbed.waiting import wait_until
 RATE = 200.0
 COUNT = 4_000
 MOST_SECONDS = 5.0
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 NAMESPACE = "demo"  # as in the recorded reviews
 OWNER = "raycluster-kuberay"
 REVIEWS = ROOT / "tests" / "webhook" / "reviews"

@@ -14,7 +14,7 @@ from charts.openings import IMAGE
 from charts.worlds import World, components
 from charts.writing import documents
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ROOT / "manifests"
 
 Json = dict[str, Any]

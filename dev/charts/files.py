@@ -40,7 +40,7 @@ def written(kubectl: Path) -> dict[Path, str]:
 def digest() -> str:
     """The sum of what the chart is written from, which tells cheaply whether it is stale."""
     total = hashlib.sha256()
-    sources = [*MANIFESTS.rglob("*"), *(ROOT / "charts").glob("*.py")]
+    sources = [*MANIFESTS.rglob("*"), *Path(__file__).parent.glob("*.py")]
     for path in sorted(each for each in sources if each.is_file() and not _unrelated(each)):
         total.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return total.hexdigest()

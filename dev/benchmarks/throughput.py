@@ -3,7 +3,7 @@
 Half of the pods are pinned to a node each, as released pods of gangs are, and come first by their
 priority; the others may go anywhere. They wait before kube-scheduler starts, so that it never
 waits for them. Three kinds take turns: no extender, one that keeps the same watches and does
-nothing (`benchmarks/does_nothing.py`), and ours; the last two meet a tenth of the nodes reserved.
+nothing (`does_nothing.py`), and ours; the last two meet a tenth of the nodes reserved.
 Nodes are objects without kubelets, so all that shares the machine is the API server, etcd,
 kube-scheduler, the extender and the driver. The controller manager and kwok are left out.
 """

@@ -26,7 +26,7 @@ WAIT_SECONDS = 60.0
 IDLE_AIM = 0.15
 WAKE_AIM = 0.2
 _BLOCKS = 2
-_REST_SECONDS = 1.0  # in which KubeRay, and Muster about waiting gangs, finish their writes
+REST_SECONDS = 1.0  # in which KubeRay, and Muster about waiting gangs, finish their writes
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _one_by_one(block: Block) -> list[float]:
         took.append(block.wait(name, "running") - began)
         block.delete(name)
         block.wait(name, "gone")
-        time.sleep(_REST_SECONDS)
+        time.sleep(REST_SECONDS)
     return took
 
 
@@ -145,7 +145,7 @@ def _hand_over(block: Block) -> list[Wake]:
     for second in block.names():
         block.create(second)
         block.wait(second, "created")
-        time.sleep(_REST_SECONDS)
+        time.sleep(REST_SECONDS)
         took.append(_wake(block, first, second))
         first = second
     block.delete(first)

@@ -13,7 +13,7 @@ import yaml
 from testbed.api import Json
 from testbed.cluster import Cluster
 
-MANIFESTS = Path(__file__).resolve().parent.parent / "manifests"
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 DEFAULT = MANIFESTS / "overlays" / "self-signed"
 _RUN_BY_OTHERS = frozenset(
     ("CustomResourceDefinition", "Deployment", "PodDisruptionBudget", "Service")
