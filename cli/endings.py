@@ -44,6 +44,10 @@ class StandsInTheWay(Ending):
     code = NO
 
 
+class Outdated(StandsInTheWay):
+    """The object is another by now than was read, or there is one of that name already."""
+
+
 class Declined(Ending):
     """The person did not agree."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from cli.read.reader import Reader
     from cli.write.writer import Writer
+    from kube.api.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -137,6 +139,18 @@ def run_writing(target: Target, work: Callable[[Writer], Coroutine[Any, Any, T]]
     from cli.write.writer import open_writer  # noqa: PLC0415
 
     return _run(open_writer, target, work)
+
+
+def run_client(target: Target, work: Callable[[Client, str], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine with the client itself and its namespace, as the others."""
+    from cli.read.reader import open_client  # noqa: PLC0415
+
+    return _run(open_client, target, lambda found: work(*found))
+
+
+def run_alone(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine that has no cluster of its own, as the others."""
+    return _run(lambda _: nullcontext(), Target(), lambda _: work())
 
 
 def _run(

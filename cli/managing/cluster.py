@@ -31,8 +31,8 @@ _HEAD: Final = GroupForm(cpus="2", memory="8Gi")
 _WORKER: Final = GroupForm(cpus="4", memory="16Gi")
 _VERSION: Final = re.compile(r":([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])")
 
-_LABELS: Final = {"queue": names.QUEUE, "priority_class": names.PRIORITY_CLASS}
-_ANNOTATIONS: Final = {
+LABELS: Final = {"queue": names.QUEUE, "priority_class": names.PRIORITY_CLASS}
+ANNOTATIONS: Final = {
     "topology_required": names.TOPOLOGY_REQUIRED,
     "topology_preferred": names.TOPOLOGY_PREFERRED,
     "replica_topology_required": names.REPLICA_TOPOLOGY_REQUIRED,
@@ -99,8 +99,8 @@ def changed(
 def _mark(metadata: Json, form: ClusterForm) -> None:
     """Write the labels and annotations; an empty text takes one away."""
     for field, keys, key in (
-        *((field, "labels", key) for field, key in _LABELS.items()),
-        *((field, "annotations", key) for field, key in _ANNOTATIONS.items()),
+        *((field, "labels", key) for field, key in LABELS.items()),
+        *((field, "annotations", key) for field, key in ANNOTATIONS.items()),
     ):
         said = getattr(form, field)
         if said:

@@ -1,7 +1,11 @@
 """Writes what is to change as a merge patch that only fits the object that was read."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
+
+from cli.managing.values import part
 
 Json = dict[str, Any]
 
@@ -60,3 +64,17 @@ def _told(found: Mapping[str, Any]) -> tuple[object, ...]:
     meta = found["metadata"]
     marks = (meta.get("labels") or {}, meta.get("annotations") or {})
     return (meta.get("uid"), marks, found.get("spec"), meta.get("deletionTimestamp"))
+
+
+def state_of(found: Mapping[str, Any]) -> str:
+    """Return a mark that is another once a person changed an object since it was shown.
+
+    What Ray's autoscaler writes changes it as little as a status does.
+    """
+    spec = part(found, "spec")
+    if spec.get("enableInTreeAutoscaling"):
+        groups = spec.get("workerGroupSpecs") or ()
+        bare = [{**each, "replicas": None, "scaleStrategy": None} for each in groups]
+        found = {**found, "spec": {**spec, "workerGroupSpecs": bare}}
+    told = json.dumps(_told(found), sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:32]

@@ -11,7 +11,7 @@ from kube.objects import names
 
 Json = dict[str, Any]
 
-_NAMESPACE: Final = "kubernetes.io/metadata.name"
+NAMESPACE: Final = "kubernetes.io/metadata.name"
 _AMOUNTS: Final = {
     "quota": "quota",
     "borrowing_limit": "borrowingLimit",
@@ -79,9 +79,9 @@ def _select(spec: Json, form: QueueForm) -> None:
     selector = part(spec, "namespaceSelector")
     if form.namespaces is not None:
         others = [
-            each for each in selector.get("matchExpressions") or () if each["key"] != _NAMESPACE
+            each for each in selector.get("matchExpressions") or () if each["key"] != NAMESPACE
         ]
-        mine = {"key": _NAMESPACE, "operator": "In", "values": [*form.namespaces]}
+        mine = {"key": NAMESPACE, "operator": "In", "values": [*form.namespaces]}
         selector = {**selector, "matchExpressions": [*others, mine]}
     if form.namespace_labels:
         _set_labels(selector, "matchLabels", form.namespace_labels)

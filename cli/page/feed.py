@@ -1,15 +1,25 @@
 """Reads the cluster repeatedly, and keeps the last report for all who look at the page."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable
 
 from cli.endings import CannotRead
+from cli.read.cluster import read_gangs_anywhere
+from cli.read.reader import Reader
 from cli.report.page import PageReport, page_report
-from cli.report.status import StatusReport
+from cli.report.snapshot import GANGS, NODES, PODS, QUEUES
+from cli.report.status import StatusReport, status_report
 
 SHARE = 0.2
 """The most of its time that reading may take: a large cluster is read less often."""
+
+
+async def read_status(reader: Reader) -> StatusReport:
+    """Read what the page shows of all gangs, with the rights of the reader."""
+    found = await read_gangs_anywhere(reader, GANGS, QUEUES, NODES, PODS)
+    return await asyncio.to_thread(status_report, found)
 
 
 def pause_after(seconds: float, period: float) -> float:
@@ -46,6 +56,7 @@ class Feed:
         try:
             self._found, self._fault = await self._read(), ""
             self._read_at = time.monotonic()
+            gc.collect()  # it is off while a command runs, and this one does not end
         except CannotRead as error:
             self._fault = str(error)
         self._version += 1

@@ -1,47 +1,56 @@
-"""Serves the page on this machine: three files, the report, and a stream of new readings."""
+"""Serves the page: its files, the report, and a stream of new readings."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
+from typing import Final
 
-import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
-from cli.page.feed import Feed
+from cli.page.feed import Feed, read_status
+from cli.page.reading.routes import add_reading
+from cli.page.safety.answers import answer, fault, say_faults
+from cli.page.safety.callers import CALLER, Callers, with_caller
+from cli.page.safety.guards import ADDRESS, add_headers
+from cli.page.writing.routes import add_writing
+from cli.report.page import page_report
 
-ADDRESS = "127.0.0.1"
-"""The page has no log-in of its own: what its reader may read, all see who reach it."""
-
-QUERY_LIMIT = 200
+QUERY_LIMIT: Final = 200
 """Characters that are looked for."""
 
-QUIET = 15.0
+LARGEST_BODY: Final = 1 << 20
+
+QUIET: Final = 15.0
 """Seconds after which a line is sent that says nothing, so that a lost browser is noticed."""
 
-ASSETS = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-}
+_KINDS: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+def _files(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _files(each, f"{path}{each.name}/")
+        elif PurePosixPath(each.name).suffix in _KINDS:
+            yield f"{path}{each.name}", each
+
+
+ASSETS: Final = dict(_files(files("cli.page").joinpath("assets"), "/"))
+"""All files by their path. A request chooses among these: no path of it reaches the disk."""
+
+ASSETS["/"] = ASSETS.pop("/index.html")
 
 
 @asynccontextmanager
-async def serving(feed: Feed, port: int) -> AsyncIterator[int]:
-    """Serve the page; gives the port: any free one for 0. Raises OSError where it is taken."""
-    runner = web.AppRunner(application(feed), access_log=None, shutdown_timeout=0.5)
+async def serving(page: web.Application, port: int) -> AsyncIterator[int]:
+    """Serve the page on this machine alone; gives the port: any free one for 0.
+
+    Raises OSError where it is taken.
+    """
+    runner = web.AppRunner(page, access_log=None, shutdown_timeout=0.5)
     await runner.setup()
     try:
         site = web.TCPSite(runner, ADDRESS, port)
@@ -51,50 +60,75 @@ async def serving(feed: Feed, port: int) -> AsyncIterator[int]:
         await runner.cleanup()
 
 
-def application(feed: Feed) -> web.Application:
-    """Return the application; it only reads."""
-    made = web.Application(middlewares=[_of_this_machine])
-    for path, (name, kind) in ASSETS.items():
-        made.router.add_get(path, _asset(name, kind))
-    made.router.add_get("/report", _report(feed))
-    made.router.add_get("/changes", _changes(feed))
+def application(
+    callers: Callers, guards: Sequence[Middleware], feed: Feed | None
+) -> web.Application:
+    """Return the application; without a feed each report is read for whoever asks."""
+    middlewares = [say_faults(callers.needs), *guards, with_caller(callers, ASSETS)]
+    made = web.Application(middlewares=middlewares, client_max_size=LARGEST_BODY)
+    made.on_response_prepare.append(add_headers)
+    for path, file in ASSETS.items():
+        made.router.add_get(path, _asset(file))
+    made.router.add_get("/api/session", _session(callers))
+    add_writing(made)
+    if feed is None:
+        made.router.add_get("/report", _own_report)
+    else:
+        made.router.add_get("/report", _report(feed))
+        made.router.add_get("/changes", _changes(feed))
+    add_reading(made)
     return made
 
 
-@web.middleware
-async def _of_this_machine(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse a name that is not this machine's: a page of others could have it lead here."""
-    name = request.host.rpartition(":")[0] if ":" in request.host else request.host
-    if name not in (ADDRESS, "localhost"):
-        raise web.HTTPMisdirectedRequest(text=f"open it as http://{ADDRESS}:PORT/\n")
-    return await handler(request)
-
-
-def _asset(name: str, kind: str) -> Handler:
-    body = files("cli.page").joinpath("assets", name).read_bytes()
+def _asset(file: Traversable) -> Handler:
+    body, kind = file.read_bytes(), _KINDS[PurePosixPath(file.name).suffix]
 
     async def asset(_: web.Request) -> web.StreamResponse:
-        return web.Response(body=body, content_type=kind, charset="utf-8", headers=HEADERS)
+        return web.Response(body=body, content_type=kind, charset="utf-8")
 
     return asset
 
 
+def _session(callers: Callers) -> Handler:
+    """Say who the person is, as the API server says it."""
+
+    async def session(request: web.Request) -> web.StreamResponse:
+        caller = request[CALLER]
+        user = await caller.who()
+        return answer(
+            {
+                "user": user.username,
+                "groups": user.groups,
+                "namespace": caller.namespace,
+                "needs": callers.needs,
+            }
+        )
+
+    return session
+
+
+async def _own_report(request: web.Request) -> web.StreamResponse:
+    found = await read_status(request[CALLER].reader)
+    return answer(page_report(found, _query(request), 0, 0.0, ""))
+
+
+def _query(request: web.Request) -> str:
+    return request.query.get("q", "")[:QUERY_LIMIT]
+
+
 def _report(feed: Feed) -> Handler:
     async def report(request: web.Request) -> web.StreamResponse:
-        query = request.query.get("q", "")[:QUERY_LIMIT]
-        found = feed.page(query)
+        found = feed.page(_query(request))
         if found is None:
-            said = {"fault": feed.fault or "the cluster is being read for the first time"}
-            return web.json_response(said, status=503, headers=HEADERS)
-        body = msgspec.json.encode(found)
-        return web.Response(body=body, content_type="application/json", headers=HEADERS)
+            return fault(503, feed.fault or "the cluster is being read for the first time")
+        return answer(found)
 
     return report
 
 
 def _changes(feed: Feed) -> Handler:
     async def changes(request: web.Request) -> web.StreamResponse:
-        stream = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await stream.prepare(request)
         with suppress(ConnectionResetError):  # the browser is gone
             await _tell(feed, stream)

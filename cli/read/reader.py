@@ -154,9 +154,9 @@ class ApiReader:
                 return tuple([each async for each in self._each(path, as_, asked, faults)])
             except Gone as error:
                 if not left:
-                    raise _cannot_read(error, resource, namespace) from error
+                    raise cannot_read(error, resource, namespace) from error
             except KubeError as error:
-                raise _cannot_read(error, resource, namespace) from error
+                raise cannot_read(error, resource, namespace) from error
         raise AssertionError("the last try returns or raises")
 
     async def _each(
@@ -182,9 +182,9 @@ class ApiReader:
         except NotFound as error:
             if error.reason:  # one without a reason is of the path, which is not served
                 return None
-            raise _cannot_read(error, resource, namespace) from error
+            raise cannot_read(error, resource, namespace) from error
         except KubeError as error:
-            raise _cannot_read(error, resource, namespace) from error
+            raise cannot_read(error, resource, namespace) from error
 
     async def served(self, kind: Kind) -> Served | None:
         """Return the resource of a kind, None where nothing serves it; raises CannotRead."""
@@ -256,8 +256,8 @@ def _decodable(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Itera
 
 
 @asynccontextmanager
-async def open_reader(target: Target) -> AsyncIterator[Reader]:
-    """Open the cluster that the command line names; raises CannotRead."""
+async def open_client(target: Target) -> AsyncIterator[tuple[Client, str]]:
+    """Open the cluster that the command line names, and say its namespace; raises CannotRead."""
     # Standard output is for the answer.
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
@@ -266,6 +266,13 @@ async def open_reader(target: Target) -> AsyncIterator[Reader]:
     except KubeError as error:
         raise CannotRead(one_line(str(error))) from error
     async with Client(access, user_agent="muster", timeout=target.timeout) as client:
+        yield client, namespace
+
+
+@asynccontextmanager
+async def open_reader(target: Target) -> AsyncIterator[Reader]:
+    """Open the cluster for reading; raises CannotRead."""
+    async with open_client(target) as (client, namespace):
         yield ApiReader(client, namespace)
 
 
@@ -276,7 +283,7 @@ def _no_log(error: KubeError, namespace: str, pod: str) -> Ending:
         case ApiError(status=400):  # its container has not begun, for example
             return Absent(f"pod {namespace}/{pod}: {one_line(error.message)}")
         case _:
-            return _cannot_read(error, _LOGS, namespace)
+            return cannot_read(error, _LOGS, namespace)
 
 
 def one_line(text: str) -> str:
@@ -289,7 +296,7 @@ def called(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
-def _cannot_read(error: KubeError, resource: Resource, namespace: str) -> CannotRead:
+def cannot_read(error: KubeError, resource: Resource, namespace: str) -> CannotRead:
     """Say what could not be read and why, and what can be done about it."""
     kind = called(resource)
     where = f" in namespace {namespace}" if namespace else ""

@@ -8,7 +8,8 @@ from cli.files import read_files
 from cli.imports.outcome import Fault, Source
 from cli.managing.cluster import changed, new_cluster
 from cli.managing.copies import copy_of
-from cli.managing.forms import ClusterForm
+from cli.managing.forms import ClusterForm, JobForm
+from cli.managing.job import check_takes_jobs, new_job, waits_for
 from cli.managing.values import check_name, part
 from cli.read.ray.ray_object import placed, read_object
 from cli.read.reader import Reader
@@ -25,6 +26,13 @@ async def like_another(
     place, source = placed(like, namespace, namespace)
     found = await read_object(reader, resources.RAY_CLUSTERS, place, source)
     return changed(copy_of(found, name), form)
+
+
+async def on_cluster(reader: Reader, namespace: str, name: str, job: JobForm) -> tuple[Json, str]:
+    """Return a job on a RayCluster that runs, and what it waits for; raises StandsInTheWay."""
+    found = await read_object(reader, resources.RAY_CLUSTERS, namespace, job.cluster)
+    check_takes_jobs(found)
+    return new_job(name, namespace, job, None), waits_for(found)
 
 
 def of_form(namespace: str, name: str, form: ClusterForm) -> Json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cli.confirming import confirm
 
 if TYPE_CHECKING:
-    from cli.write.editing import Ask
+    from cli.write.plan import Ask
 
 
 def asks(*, dry_run: bool, yes: bool) -> Ask:

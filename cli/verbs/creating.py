@@ -53,10 +53,9 @@ def _in_short(not_judged: Sequence[str]) -> Sequence[str]:
 
 async def create_told(writer: Writer, resource: Resource, body: Json) -> None:
     """Create an object, and say so."""
-    from cli.write.managing import create, title  # noqa: PLC0415
+    from cli.write.creating import plan_creation  # noqa: PLC0415
 
-    await create(writer, resource, body)
-    click.echo(f"{title(body['kind'], body['metadata'])} created")
+    click.echo(await plan_creation(writer, resource, body).do())
 
 
 def print_yaml(body: Json) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import cluster_options, epilog, run_writing
+from cli.verbs.asking import asks
 from cli.verbs.creating import print_yaml
 from cli.verbs.queue_options import form_of, queue_options
 
@@ -36,22 +37,16 @@ def command(*, target: Target, name: str, dry_run: bool, **options: Any) -> None
         raise click.UsageError("name what is to change: --quota, --parent, --stop and so on")
 
     async def work(writer: Writer) -> None:
-        from cli.managing.patches import as_read, patch_of  # noqa: PLC0415 - for a quick start
-        from cli.managing.queue import changed_queue  # noqa: PLC0415
-        from cli.read.ray.ray_object import read_object  # noqa: PLC0415
-        from cli.write.managing import admitted, change  # noqa: PLC0415
+        from cli.read.ray.ray_object import read_object  # noqa: PLC0415 - for a quick start
+        from cli.write.creating import plan_queue_edit  # noqa: PLC0415
+        from cli.write.plan import carry_out  # noqa: PLC0415
         from kube.api.resources import GANG_QUEUES  # noqa: PLC0415
 
         found = await read_object(writer.reader, GANG_QUEUES, "", name)
-        patch = patch_of(found, changed_queue(found, form))
-        if not patch:
-            click.echo(f"GangQueue {name} is so already")
-            return
-        would_be = await admitted(writer, GANG_QUEUES, found, as_read(patch, found))
-        if dry_run:
+        plan, would_be = await plan_queue_edit(writer, found, form)
+        if dry_run and plan.carry_out is not None:
             print_yaml({**found, "metadata": {"name": name}, "spec": would_be["spec"]})
             return
-        await change(writer, GANG_QUEUES, found, patch)
-        click.echo(f"GangQueue {name} changed")
+        await carry_out(plan, click.echo, asks(dry_run=False, yes=True))
 
     run_writing(target, work)

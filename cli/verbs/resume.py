@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import cluster_options, epilog, namespace_option, run_writing
+from cli.verbs.asking import asks
 
 if TYPE_CHECKING:
     from cli.read.target import Target
     from cli.write.writer import Writer
-
-_HELD = "Muster held it: its pods are created now, gated, and it is held no longer"
 
 
 @click.command(epilog=epilog("muster resume team/train", "muster resume train -n team"))
@@ -27,19 +26,13 @@ def command(*, target: Target, name: str, namespace: str) -> None:
     """
 
     async def work(writer: Writer) -> None:
-        from cli.managing.suspending import is_held, resumption  # noqa: PLC0415 - as in suspend
-        from cli.read.ray.ray_object import held_phase, read_free  # noqa: PLC0415
-        from cli.write.managing import change, title  # noqa: PLC0415
+        from cli.read.ray.ray_object import read_free  # noqa: PLC0415 - as in suspend
+        from cli.write.plan import carry_out  # noqa: PLC0415
+        from cli.write.sleeping import plan_resumption  # noqa: PLC0415
         from kube.api.resources import RAY_CLUSTERS  # noqa: PLC0415
 
         found = await read_free(writer.reader, RAY_CLUSTERS, name, namespace)
-        meta = found["metadata"]
-        patch, called = resumption(found), title("RayCluster", meta)
-        if not patch:
-            click.echo(f"{called} is not suspended")
-            return
-        held = is_held(found, await held_phase(writer.reader, meta["namespace"], meta["name"]))
-        await change(writer, RAY_CLUSTERS, found, patch)
-        click.echo(f"{called} resumed{f'; {_HELD}' if held else ''}")
+        plan = await plan_resumption(writer, found)
+        await carry_out(plan, click.echo, asks(dry_run=False, yes=True))
 
     run_writing(target, work)

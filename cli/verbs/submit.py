@@ -125,18 +125,16 @@ async def _job(
     like: str | None,
     path: str | None,
 ) -> Json:
-    from cli.managing.job import check_takes_jobs, new_job, waits_for  # noqa: PLC0415
-    from cli.read.ray.ray_object import placed, read_object  # noqa: PLC0415
-    from cli.read.wanted import like_another, of_file, of_form  # noqa: PLC0415
-    from kube.api.resources import RAY_CLUSTERS  # noqa: PLC0415
+    from cli.managing.job import new_job  # noqa: PLC0415
+    from cli.read.ray.ray_object import placed  # noqa: PLC0415
+    from cli.read.wanted import like_another, of_file, of_form, on_cluster  # noqa: PLC0415
 
     place, short = placed(name, namespace, reader.namespace)
     if job.cluster:
-        found = await read_object(reader, RAY_CLUSTERS, place, job.cluster)
-        check_takes_jobs(found)
-        if waiting := waits_for(found):
+        body, waiting = await on_cluster(reader, place, short, job)
+        if waiting:
             click.echo(f"Note: {waiting}", err=True)
-        return new_job(short, place, job, None)
+        return body
     if like is not None:
         cluster = await like_another(reader, place, short, like, form)
     elif path is not None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.confirming import confirm
 from cli.options import cluster_options, epilog, namespace_option, run_writing
+from cli.verbs.asking import asks
 
 if TYPE_CHECKING:
     from cli.read.target import Target
@@ -27,21 +27,13 @@ def command(*, target: Target, name: str, namespace: str, yes: bool) -> None:
     """
 
     async def work(writer: Writer) -> None:
-        from cli.managing.suspending import suspension  # noqa: PLC0415 - a start is to be quick
-        from cli.read.ray.ray_object import held_phase, read_free  # noqa: PLC0415
-        from cli.write.managing import change, title  # noqa: PLC0415
+        from cli.read.ray.ray_object import read_free  # noqa: PLC0415 - a start is to be quick
+        from cli.write.plan import carry_out  # noqa: PLC0415
+        from cli.write.sleeping import plan_suspension  # noqa: PLC0415
         from kube.api.resources import RAY_CLUSTERS  # noqa: PLC0415
 
         found = await read_free(writer.reader, RAY_CLUSTERS, name, namespace)
-        meta = found["metadata"]
-        phase = await held_phase(writer.reader, meta["namespace"], meta["name"])
-        patch, called = suspension(found, phase), title("RayCluster", meta)
-        if not patch:
-            click.echo(f"{called} is suspended already")
-            return
-        if not yes:
-            confirm(f"KubeRay deletes ALL pods of {called}, with what runs there. Go on?")
-        await change(writer, RAY_CLUSTERS, found, patch)
-        click.echo(f"{called} suspended; muster resume starts it again, in its queue")
+        plan = await plan_suspension(writer, found)
+        await carry_out(plan, click.echo, asks(dry_run=False, yes=yes))
 
     run_writing(target, work)

@@ -1,28 +1,28 @@
 """Changes a Ray cluster: says what each change does, refuses what KubeRay would not do, asks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from cli.endings import StandsInTheWay
 from cli.managing.changes import Edit, Effect, judge_edit
 from cli.managing.patches import as_read, patch_of
 from cli.managing.scaling import pods_that_go
 from cli.write.managing import admitted, change, title
+from cli.write.plan import Ask, Plan, Say, carry_out
 from cli.write.writer import Writer
 from kube.api.resources import RAY_CLUSTERS
 
 Json = dict[str, Any]
 
-Say = Callable[[str], None]
-Ask = Callable[[str], bool]
-"""Told what a change destroys, empty where that is nothing; says whether to go on."""
-
-
 _WORDS = (("now", Effect.NOW), ("later", Effect.LATER), ("refused", Effect.NEVER))
 
 
 async def edit(writer: Writer, read: Json, wanted: Json, say: Say, ask: Ask) -> None:
-    """Carry out a change of a RayCluster that was read; raises StandsInTheWay.
+    """Carry out a change of a RayCluster that was read; raises StandsInTheWay."""
+    await carry_out(await plan_edit(writer, read, wanted), say, ask)
+
+
+async def plan_edit(writer: Writer, read: Json, wanted: Json) -> Plan:
+    """Return what a change of a RayCluster that was read does.
 
     It is judged on what the API server would make of it, defaults included.
     """
@@ -31,14 +31,14 @@ async def edit(writer: Writer, read: Json, wanted: Json, say: Say, ask: Ask) -> 
     found = await admitted(writer, RAY_CLUSTERS, read, as_read(patch, read)) if patch else read
     judged = judge_edit(read, found)
     if not judged.changes:
-        say(f"{name} is so already")
-        return
-    for line in lines(judged):
-        say(line)
-    refuse(name, judged)
-    if ask(destroyed(read, found, judged)):
+        return Plan((f"{name} is so already",))
+
+    async def write() -> str:
         await change(writer, RAY_CLUSTERS, read, patch)
-        say(f"{name} changed")
+        return f"{name} changed"
+
+    asks = destroyed(read, found, judged)
+    return Plan(tuple(lines(judged)), asks, refusal(name, judged), write)
 
 
 def lines(judged: Edit) -> Iterator[str]:
@@ -48,12 +48,10 @@ def lines(judged: Edit) -> Iterator[str]:
             yield f"{word:8} {each}"
 
 
-def refuse(name: str, judged: Edit) -> None:
-    """Raise StandsInTheWay where KubeRay would not do all of it."""
+def refusal(name: str, judged: Edit) -> str:
+    """Say why nothing is changed where KubeRay would not do all of it."""
     never = judged.of(Effect.NEVER)
-    if never:
-        said = "; ".join(map(str, never))
-        raise StandsInTheWay(f"{name}: nothing was changed: {said}")
+    return f"{name}: nothing was changed: {'; '.join(map(str, never))}" if never else ""
 
 
 def destroyed(read: Json, found: Json, judged: Edit) -> str:

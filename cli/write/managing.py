@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.endings import Absent, StandsInTheWay
+from cli.endings import Absent, Outdated, StandsInTheWay
 from cli.managing.patches import as_read, is_in, same_as_read
 from cli.read.ray.ray_object import read_object
 from cli.read.reader import called, one_line
@@ -41,8 +41,9 @@ async def create(writer: Writer, resource: Resource, body: Json) -> None:
     if failed is None:
         return
     if failed.outdated:
-        raise StandsInTheWay(f"{name} exists already, and nothing was changed")
-    raise StandsInTheWay(f"{name} was not created: {worded(failed.why, resource, place)}")
+        raise Outdated(f"{name} exists already, and nothing was changed") from failed.error
+    why = worded(failed.why, resource, place)
+    raise StandsInTheWay(f"{name} was not created: {why}") from failed.error
 
 
 async def admitted(writer: Writer, resource: Resource, read: Json, patch: Json) -> Json:
@@ -51,7 +52,7 @@ async def admitted(writer: Writer, resource: Resource, read: Json, patch: Json) 
     try:
         answer = await writer.would_merge(path, patch)
     except Conflict as error:
-        raise StandsInTheWay(_changed(read)) from error
+        raise outdated(read) from error
     except KubeError as error:
         raise _not_changed(resource, read, str(error)) from error
     found: Json = msgspec.json.decode(answer, type=Json)
@@ -66,13 +67,13 @@ async def change(writer: Writer, resource: Resource, read: Json, patch: Json) ->
         if failed is None:
             return
         if not failed.outdated:
-            raise _not_changed(resource, read, failed.why)
+            raise _not_changed(resource, read, failed.why) from failed.error
         now = await _read_again(writer, resource, read)
         if is_in(patch, now):
             return  # an answer was lost, and the write was not
         if not same_as_read(read, now):
             break
-    raise StandsInTheWay(_changed(read))
+    raise outdated(read)
 
 
 async def _read_again(writer: Writer, resource: Resource, read: Json) -> Json:
@@ -85,9 +86,12 @@ def _path(resource: Resource, read: Json) -> str:
     return resource.path(meta.get("namespace") or None, meta["name"])
 
 
-def _changed(read: Json) -> str:
+def outdated(read: Json) -> Outdated:
+    """Say that an object is another by now than was read."""
     name = title(read["kind"], read["metadata"])
-    return f"{name} was changed by others meanwhile, and nothing was written: look, and call again"
+    return Outdated(
+        f"{name} was changed by others meanwhile, and nothing was written: look, and call again"
+    )
 
 
 def _not_changed(resource: Resource, read: Json, why: str) -> StandsInTheWay:
@@ -104,8 +108,9 @@ async def delete(writer: Writer, resource: Resource, read: Json) -> None:
         name = title(read["kind"], meta)
         why = worded(failed.why, resource, meta.get("namespace"))
         if failed.outdated:
-            raise Absent(f"{name} is another one by now, and nothing was deleted")
-        raise StandsInTheWay(f"{name} was not deleted: {why}")
+            text = f"{name} is another one by now, and nothing was deleted"
+            raise Absent(text) from failed.error
+        raise StandsInTheWay(f"{name} was not deleted: {why}") from failed.error
 
 
 def worded(why: str, resource: Resource, namespace: str | None) -> str:

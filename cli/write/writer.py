@@ -1,21 +1,17 @@
 """Makes one write to the API server: done, already done, or a sentence that says why not."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-import structlog
-
 from cli.endings import CannotRead, NotAllowed, NotServed
-from cli.read.reader import ApiReader, one_line
+from cli.read.reader import ApiReader, one_line, open_client
 from cli.read.target import Target
 from cli.removal.objects import AnyObject
 from kube.api.bodies import encode
 from kube.api.client import Client
-from kube.api.credentials import context_namespace, load_access
 from kube.api.errors import (
     Conflict,
     KubeError,
@@ -45,7 +41,12 @@ class NotWritten:
     """A write that was not carried out, and why; `outdated`: the object is another by now."""
 
     why: str
-    outdated: bool = False
+    error: KubeError | None = None
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the object is another than was read, or its name is taken."""
+        return isinstance(self.error, Conflict)
 
 
 class PatientReader(ApiReader):
@@ -140,6 +141,10 @@ class Writer:
             raise CannotRead(f"the kinds that are served cannot be read: {error}") from error
 
 
+def _not_written(error: KubeError) -> NotWritten:
+    return NotWritten(one_line(str(error)), error)
+
+
 async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
     """Send a write, again where the API server had no time for it, or nothing was heard of it.
 
@@ -149,16 +154,14 @@ async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
         try:
             await send()
         except NotFound as error:
-            return None if error.reason else NotWritten(one_line(str(error)))
-        except Conflict as error:
-            return NotWritten(one_line(str(error)), outdated=True)
+            return None if error.reason else _not_written(error)
         except (TooManyRequests, ServerError, Timeout, Unreachable) as error:
             if not left:
-                return NotWritten(one_line(str(error)))
+                return _not_written(error)
             pause = PAUSE * 2 ** (TRIES - 1 - left)
             await asyncio.sleep(getattr(error, "retry_after", None) or pause)
         except KubeError as error:
-            return NotWritten(one_line(str(error)))
+            return _not_written(error)
         else:
             return None
     raise AssertionError("the last try returns")
@@ -167,11 +170,5 @@ async def _written(send: Callable[[], Awaitable[T]]) -> NotWritten | None:
 @asynccontextmanager
 async def open_writer(target: Target) -> AsyncIterator[Writer]:
     """Open the cluster that the command line names; raises CannotRead."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    try:
-        access = await load_access(target.kubeconfig, target.context, setting="--kubeconfig")
-        namespace = context_namespace(target.kubeconfig, target.context)
-    except KubeError as error:
-        raise CannotRead(one_line(str(error))) from error
-    async with Client(access, user_agent="muster", timeout=target.timeout) as client:
+    async with open_client(target) as (client, namespace):
         yield Writer(client, namespace)

@@ -2,7 +2,8 @@
 
 The lists are those of `command_line`. Asked are how long it is from the start to the first report,
 how long a browser waits for the first byte of one while the cluster is read again and again, with
-nothing and with a name to look for, and how much memory it takes. No browser takes part.
+nothing and with a name to look for, and how much memory it takes. No browser takes part. Lists and
+pages of Ray clusters are measured by `page_clusters`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks import page_clusters
 from benchmarks.command_line import GANGS, NODES, PODS, serving
 from benchmarks.measure import Outcome, Row, judged
 from testbed.errors import TestbedError
@@ -47,8 +49,11 @@ def measure(runs: int) -> Outcome:
                 longest.append(max(taken))
                 memory.append(_peak(process.pid))
     return Outcome(
-        list(_rows(starts[1:], answers[1:], longest[1:], memory[1:])),
-        notes=[f"{GANGS} gangs, {NODES} nodes, {PODS} pods; {ASKED} reports in each run"],
+        [*_rows(starts[1:], answers[1:], longest[1:], memory[1:]), *page_clusters.rows(runs)],
+        notes=[
+            f"{GANGS} gangs, {NODES} nodes, {PODS} pods; {ASKED} reports in each run",
+            f"lists of Ray clusters: a real API server with {page_clusters.CLUSTERS} of them",
+        ],
     )
 
 

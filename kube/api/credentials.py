@@ -335,6 +335,15 @@ def open_access(server: str) -> ClusterAccess:
     return ClusterAccess(_Fixed(login), login)
 
 
+def token_access(server: str, ca: str | None, token: str) -> ClusterAccess:
+    """Return access with one token, and nothing else that could say who asks.
+
+    Raises ValueError for an address or a token that is none, OSError for a file that is none.
+    """
+    login = Login(server=server, authorization=f"Bearer {token}", tls=TlsFiles(ca=ca))
+    return ClusterAccess(_Fixed(login), login)
+
+
 async def load_access(
     kubeconfig: str | None = None,
     context: str | None = None,

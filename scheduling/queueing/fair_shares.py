@@ -10,15 +10,26 @@ from math import floor
 from types import MappingProxyType
 from typing import NamedTuple
 
-from scheduling.model.amounts import CPU, MEMORY, Amounts, is_device
+import numpy as np
+
+from scheduling.model.amounts import CPU, MEMORY, Amounts, Mask, is_device
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.queueing.quota_tree import MOST, QuotaTree
+from scheduling.queueing.quota_tree import MOST, QuotaTree, Shares
 from scheduling.queueing.usage import NOW, Average, Held, QueueUsage
 
 AGED = -1.0
 """The share of gangs that have waited too long: for them arrival alone counts."""
 
 NONE: Held = MappingProxyType({})
+
+
+class ByRow(NamedTuple):
+    """The shares of all queues of a tree, by row; those of queues without usage do not count."""
+
+    counts: Mask
+    of_quota: Shares
+    of_cluster: Shares
+
 
 Whole = Mapping[str, float]
 """What amounts are parts of, by resource; others do not count."""
@@ -42,6 +53,8 @@ class FairShares:
         self.usages, self.tree, self.cluster = usages, tree, cluster
         self._wholes: dict[str, Whole] = {}
         self._totals: dict[str, _Total] = {}
+        self._versions: dict[str, int] = {}
+        self._by_row = self._nothing()
 
     def __contains__(self, queue: str) -> bool:
         """Say whether a queue has fair sharing."""
@@ -56,6 +69,25 @@ class FairShares:
         """Return the share of the cluster that a queue used, with `more` that it holds by now."""
         total = self._total(queue)
         return self._with(queue, total, self._whole_cluster, more) if more else total.of_cluster
+
+    def by_row(self) -> ByRow:
+        """Return the shares of all queues; only those whose usage moved are worked out anew."""
+        if not self._versions.keys() <= self.usages.keys():
+            self._versions, self._by_row = {}, self._nothing()
+        moved = [
+            name for name, each in self.usages.items() if self._versions.get(name) != each.version
+        ]
+        for name in (each for each in moved if each in self.tree.index):
+            row, total = self.tree.index[name], self._total(name)
+            self._by_row.counts[row] = True
+            self._by_row.of_quota[row] = total.of_quota
+            self._by_row.of_cluster[row] = total.of_cluster
+        self._versions.update((name, self.usages[name].version) for name in moved)
+        return self._by_row
+
+    def _nothing(self) -> ByRow:
+        length = len(self.tree.names)
+        return ByRow(np.zeros(length, dtype=np.bool_), np.zeros(length), np.zeros(length))
 
     def of_namespace(self, queue: str, namespace: str) -> float:
         """Return the share of what its queue has that a namespace used."""

@@ -57,12 +57,19 @@ class QueueShares:
     def of_all(self, rows: Positions, levels: Positions, held: Amounts, used: Amounts) -> Shares:
         """Return the same of many queues at once."""
         shares = np.where(levels > 0, self._parts(rows, held, used), self._of_quota[rows])
-        if self._fair is not None:
-            names = ((at, self._tree.names[row]) for at, row in enumerate(rows.tolist()))
-            for at, name in names:
-                if name in self._fair:
-                    shares[at] = self._over_time(self._fair, name, int(levels[at]))
-        return shares
+        return shares if self._fair is None else self._with_usage(self._fair, shares, rows, levels)
+
+    def _with_usage(
+        self, fair: FairShares, shares: Shares, rows: Positions, levels: Positions
+    ) -> Shares:
+        """Put usage over time in the place of the shares of the queues where it counts."""
+        by_row = fair.by_row()
+        over_time = np.where(levels > 0, by_row.of_cluster[rows], by_row.of_quota[rows])
+        found = np.where(by_row.counts[rows], over_time, shares)
+        charged = [self._tree.index[name] for name in self._charged]
+        for at in np.flatnonzero(np.isin(rows, charged)).tolist():
+            found[at] = self._over_time(fair, self._tree.names[int(rows[at])], int(levels[at]))
+        return found
 
     def _over_time(self, fair: FairShares, name: str, level: int) -> float:
         more: Mapping[str, int] = self._charged.get(name, {})

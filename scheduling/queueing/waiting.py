@@ -126,7 +126,7 @@ class WaitingGangs:
                 if key in self._where:
                     self._where[key][0].sort_again(key.namespace)
             self._overdue = frozenset(overdue)
-        for line in self._fair:
+        for line in (each for each in self._fair if not each.is_arranged(shares)):
             if line.arrange(shares, overdue):
                 self._note_change(line)
 

@@ -1,17 +1,18 @@
-"""The component with the page: it lists what the page shows, and is reached by a forward alone."""
+"""The component with the page: it has no rights, and is reached over TLS alone."""
 
 from tests.manifests.test_manifests import MANIFESTS, Json, documents
 
 DASHBOARD = MANIFESTS / "dashboard"
+FOUND = [each for path in sorted(DASHBOARD.glob("*.yaml")) for each in documents(path)]
 
 
 def of_kind(kind: str) -> Json:
-    (found,) = [
-        each
-        for path in sorted(DASHBOARD.glob("*.yaml"))
-        for each in documents(path)
-        if each["kind"] == kind
-    ]
+    (found,) = [each for each in FOUND if each["kind"] == kind]
+    return found
+
+
+def pod() -> Json:
+    found: Json = of_kind("Deployment")["spec"]["template"]["spec"]
     return found
 
 
@@ -20,34 +21,36 @@ def test_the_component_names_every_file() -> None:
     assert set(of_kind("Component")["resources"]) == named
 
 
-def test_it_may_list_what_the_page_shows_and_nothing_else() -> None:
-    granted = {
-        (group, resource, verb)
-        for rule in of_kind("ClusterRole")["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
+def test_it_has_an_account_without_any_right_and_no_token_of_it() -> None:
+    assert {each["kind"] for each in FOUND} == {
+        "Component",
+        "Deployment",
+        "Service",
+        "ServiceAccount",
     }
-    assert granted == {
-        ("muster.dev", "gangs", "list"),
-        ("muster.dev", "gangqueues", "list"),
-        ("", "nodes", "list"),
-        ("", "pods", "list"),
-    }
-    account = of_kind("ServiceAccount")["metadata"]
-    (subject,) = of_kind("ClusterRoleBinding")["subjects"]
-    assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
+    account = of_kind("ServiceAccount")
+    assert pod()["serviceAccountName"] == account["metadata"]["name"]
+    assert account["automountServiceAccountToken"] is False
+    assert pod()["automountServiceAccountToken"] is False
+    assert [each["name"] for each in pod()["volumes"]] == ["tls", "api-server"]
+    assert pod()["volumes"][1]["configMap"]["name"] == "kube-root-ca.crt"
 
 
-def test_it_runs_the_command_and_opens_no_port() -> None:
-    pod = of_kind("Deployment")["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert container["args"] == ["cli", "dashboard"]
-    assert not {"ports", "livenessProbe", "readinessProbe"} & container.keys()
-    assert pod["serviceAccountName"] == of_kind("ServiceAccount")["metadata"]["name"]
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
+def test_it_serves_people_over_tls_and_nothing_else() -> None:
+    (container,) = pod()["containers"]
+    assert container["args"][:3] == ["cli", "dashboard", "--in-cluster"]
+    (port,) = container["ports"]
+    assert f"--port={port['containerPort']}" in container["args"]
+    (served,) = of_kind("Service")["spec"]["ports"]
+    assert (served["port"], served["targetPort"]) == (443, port["name"])
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    for option, volume in (("certificate", "tls"), ("key", "tls"), ("api-server-ca", "api-server")):
+        (said,) = [each for each in container["args"] if each.startswith(f"--{option}=")]
+        assert said.partition("=")[2].startswith(mounts[volume])
+
+
+def test_it_is_asked_for_a_file_of_the_page_whether_it_is_ready() -> None:
+    """A file needs no token, and the kubelet has none."""
+    (container,) = pod()["containers"]
+    asked = container["readinessProbe"]["httpGet"]
+    assert (asked["path"], asked["scheme"]) == ("/", "HTTPS")

@@ -12,7 +12,7 @@ SERVERS = {"muster-webhook", "muster-coordinator", "muster-extender", "muster-wr
 """What runs in replicas, is called or elects a leader, and must not be evicted for others."""
 CRITICAL = SERVERS | {"muster-scheduler"}
 UNPROBED = {"muster-dashboard"}
-"""It listens inside its pod alone."""
+"""It has no port for its health: a file of the page says that it is ready."""
 
 
 def objects(kind: str) -> dict[str, Json]:

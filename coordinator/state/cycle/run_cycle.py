@@ -103,8 +103,10 @@ def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:
     """
     begun = (each for each in preemptions if all(part.is_ending for part in each.parts))
     plans = {each.preemptor: parted(each.plan)[0] for each in begun}
-    for key, view in known.views.items():
-        note_plan(known, view, plans.get(key))
+    planned = [view for view in known.views.values() if view.queueing.planned is not None]
+    new = [known.views[key] for key in plans if key in known.views]
+    for view in (*planned, *new):
+        note_plan(known, view, plans.get(view.key))
 
 
 def _remembered(known: Known, moment: Moment) -> Memory | None:

@@ -9,11 +9,12 @@ from msgspec import structs
 
 from cli.endings import CannotRead
 from cli.page.feed import Feed
-from cli.page.server import ADDRESS, serving
+from cli.page.safety.guards import ADDRESS
+from cli.page.server import serving
 from cli.report.queues import QueueReport
 from tests.cli.page.browser import Browser, chromedriver, missing, session
 from tests.cli.page.reports import GPU, gang, status
-from tests.cli.page.test_server import Cluster
+from tests.cli.page.test_server import Cluster, shown
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -67,7 +68,7 @@ async def browser(feed: Feed, unused_tcp_port: int, tmp_path: Path) -> AsyncIter
     await feed.refresh()
     log = tmp_path / "chromedriver.log"
     with chromedriver(unused_tcp_port, log) as address:
-        async with serving(feed, 0) as port, session(address) as http:
+        async with serving(shown(feed), 0) as port, session(address) as http:
             browser = await Browser.start(http, tmp_path / "profile")
             try:
                 await browser.do("url", url=f"http://{ADDRESS}:{port}/")
@@ -177,7 +178,7 @@ async def test_readers_of_any_kind_find_their_way(browser: Browser) -> None:
 
 async def test_figures_of_a_queue_stand_beside_their_resource(browser: Browser) -> None:
     """Of what has no quota the holes alone are known, and they are not shown here."""
-    _, _, _, *cells = await browser.run(ROW, "queues", "research")
+    _, _, _, *cells = (await browser.run(ROW, "queues", "research"))[:8]
     assert [each.split("\n") for each in cells] == [
         [GPU, "cpu", "memory"],
         ["40", "3", "1.5Gi"],
@@ -195,7 +196,7 @@ async def test_a_queue_without_any_figure_has_dashes(
     cluster.found = structs.replace(status(), queues=(QueueReport("new", "", 0, True, "", 0, 0),))
     await feed.refresh()
     await browser.until("return document.querySelector('#queues tbody th').innerText === 'new'")
-    assert await browser.run(ROW, "queues", "new") == ["new", "0", "0", *[NONE] * 5]
+    assert await browser.run(ROW, "queues", "new") == ["new", "0", "0", *[NONE] * 5, "", ""]
 
 
 async def test_a_node_that_takes_no_pods_has_nothing_free(browser: Browser) -> None:

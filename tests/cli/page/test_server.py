@@ -6,11 +6,16 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from cli.endings import CannotRead
 from cli.page.feed import Feed, pause_after
-from cli.page.server import ADDRESS, ASSETS, serving
+from cli.page.on_laptop import laptop_page
+from cli.page.safety.guards import ADDRESS
+from cli.page.server import ASSETS, serving
 from cli.report.status import StatusReport
+from kube.api.client import Client
+from kube.api.credentials import open_access
 from tests.cli.page.reports import gang, status
 
 
@@ -38,9 +43,20 @@ def feed(cluster: Cluster) -> Feed:
     return Feed(cluster.read, period=60)
 
 
+def port_of(page: aiohttp.ClientSession) -> int | None:
+    assert page._base_url is not None
+    return page._base_url.port
+
+
+def shown(feed: Feed) -> web.Application:
+    """The page of a laptop whose cluster nobody asks for anything but the report."""
+    return laptop_page(Client(open_access("http://127.0.0.1:1")), "team", "secret", feed)
+
+
 @pytest.fixture
 async def page(feed: Feed) -> AsyncIterator[aiohttp.ClientSession]:
-    async with serving(feed, 0) as port, aiohttp.ClientSession(f"http://{ADDRESS}:{port}") as made:
+    page = shown(feed)
+    async with serving(page, 0) as port, aiohttp.ClientSession(f"http://{ADDRESS}:{port}") as made:
         yield made
 
 
@@ -133,12 +149,13 @@ async def test_a_name_of_others_that_leads_here_is_refused(
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_nothing_can_be_written(page: aiohttp.ClientSession, method: str) -> None:
-    async with page.request(method, "/report") as answer:
+    headers = {"X-Muster-Write": "secret", "Origin": f"http://{ADDRESS}:{port_of(page)}"}
+    async with page.request(method, "/report", json={}, headers=headers) as answer:
         assert answer.status == 405
 
 
 async def test_a_port_that_is_taken_is_told(feed: Feed, unused_tcp_port: int) -> None:
-    async with serving(feed, unused_tcp_port):
+    async with serving(shown(feed), unused_tcp_port):
         with pytest.raises(OSError, match="in use"):
-            async with serving(feed, unused_tcp_port):
+            async with serving(shown(feed), unused_tcp_port):
                 pass

@@ -1,0 +1,1 @@
+"""Carries out what people ask of the page, as the verbs of the command do."""
