@@ -47,6 +47,7 @@ async def logged_in(browser: Browser, origin: str) -> Browser:
     await fill(browser, "dialog input", ADA)
     await press(browser, ENTER)
     await browser.until("return !document.querySelector('dialog')")
+    assert await browser.until("return document.querySelector('#who').textContent") == "ada"
     return browser
 
 
