@@ -37,7 +37,7 @@ def ends(plot: Plot, name: str) -> bool:
         found = status(plot, name)
         if found.get("phase") != "Succeeded":
             return False
-        assert found.get("resettingCount", 0) == 0
+        assert found.get("resettingCount", 0) == 0, found
         plot.delete("AppWrapper", name)
         return True
     kind = "RayJob" if name.startswith("job") else "RayCluster"
