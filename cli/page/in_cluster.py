@@ -14,7 +14,8 @@ from cli.page.reading.routes import LINKS
 from cli.page.safety.callers import ByToken
 from cli.page.safety.guards import only_our_writes
 from cli.page.server import application
-from runtime.connections import ConnectionMetrics
+from kube.api.credentials import token_access
+from runtime.connections import ConnectionMetrics, Limits
 from runtime.http_server import Port, in_background, listening
 from runtime.tls import HotCertificate
 
@@ -30,6 +31,9 @@ log = structlog.get_logger(__name__)
 
 LOOK: Final = 5.0
 """Seconds between looks at the certificate."""
+
+CONNECTIONS: Final = 1000
+"""A browser keeps six, and one more for each log that it follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +58,25 @@ async def serving_in_cluster(at: InCluster) -> AsyncIterator[tuple[int, list[asy
     shown.refresh()
     if not shown.usable:
         raise Unusable(f"--certificate {at.certificate} with --key {at.key} cannot be used")
+    _check_api_server(at)
     callers = ByToken(at.server, at.ca, at.timeout)
     page = application(callers, [only_our_writes("https", "", at.origins)], None)
     page[LINKS] = at.links
     metrics = ConnectionMetrics("dashboard", CollectorRegistry())
-    port = Port("dashboard", at.address, at.port, shown.context)
+    port = Port("dashboard", at.address, at.port, shown.context, Limits(CONNECTIONS))
     async with (
         in_background([lambda: shown.watch(LOOK)]) as tasks,
         listening(page, port, metrics) as number,
     ):
         yield number, tasks
+
+
+def _check_api_server(at: InCluster) -> None:
+    """Say at the start what each request would fail for."""
+    try:
+        token_access(at.server, at.ca, "none")
+    except (OSError, ValueError) as error:
+        raise Unusable(f"--api-server {at.server} with --api-server-ca {at.ca}: {error}") from None
 
 
 class _News:

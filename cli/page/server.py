@@ -22,7 +22,7 @@ from cli.report.page import page_report
 QUERY_LIMIT: Final = 200
 """Characters that are looked for."""
 
-LARGEST_BODY: Final = 1 << 20
+LARGEST_BODY: Final = 1 << 18
 
 QUIET: Final = 15.0
 """Seconds after which a line is sent that says nothing, so that a lost browser is noticed."""

@@ -19,6 +19,7 @@ from kube.api.errors import (
     ServerError,
     Timeout,
     TooManyRequests,
+    Unauthorized,
     Unreachable,
 )
 from kube.api.kinds import Found, Kinds
@@ -81,14 +82,17 @@ class PatientReader(ApiReader):
 
 
 async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
-    """Ask again where there was no answer; what is not allowed, or not served, is one."""
+    """Ask again where there was no answer; what is not allowed, or not served, is one.
+
+    So is that nobody is known by these credentials: a person waits to give others.
+    """
     for left in reversed(range(TRIES)):
         try:
             return await ask()
         except (NotAllowed, NotServed):
             raise
-        except CannotRead:
-            if not left:
+        except CannotRead as error:
+            if not left or isinstance(error.__cause__, Unauthorized):
                 raise
             await asyncio.sleep(PAUSE * 2 ** (TRIES - 1 - left))
     raise AssertionError("the last try returns or raises")

@@ -9,7 +9,8 @@ from tests.cli.page.browser import Browser, chromedriver, missing, session
 from tests.cli.page.reading.test_views import ENTER, SIZES, narrow, press, scheme
 from tests.cli.page.writing.test_forms import DIALOG, FAULT, PLAN, agree, fill, go, send
 from tests.controlplane.plot import Plot
-from tests.controlplane.test_page_managing import model, page_of, replicas, tokens_of
+from tests.controlplane.test_managing import replicas
+from tests.controlplane.test_page_managing import model, page_of, tokens_of
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -52,7 +53,7 @@ async def test_each_of_the_three_lives_with_a_ray_cluster(
     colours: str,
 ) -> None:
     plot.add_node(4)
-    model(plot)
+    model(plot, replicas=6)
     await narrow(browser, SIZES[size])
     await scheme(browser, colours)
     async with page_of(plot) as (_, origin):
@@ -67,31 +68,30 @@ async def test_each_of_the_three_lives_with_a_ray_cluster(
 
 
 async def own(plot: Plot, browser: Browser) -> None:
-    """Create what does not fit, see why it waits, scale it to what fits, see it run."""
+    """Create what does not fit, see why it waits, edit it to what fits, see it run, scale it."""
     train = f"#/clusters/{plot.name}/train"
     await go(browser, f"#/create?namespace={plot.name}&like=model")
     await fill(browser, "input[name=name]", "train")
-    await browser.run(
-        "[...document.querySelectorAll('button')]"
-        ".find((each) => each.textContent === 'Add a worker group').click()"
-    )
-    await fill(browser, "fieldset:last-of-type input[name=name]", "more")
     await send(browser)
     assert "not known" in await browser.until(PLAN)
-    await browser.run(
-        "[...document.querySelectorAll('button')]"
-        ".find((each) => each.textContent === 'Leave this group out').click()"
-    )
-    await send(browser)
     await agree(browser, "Create it")
+    await browser.until(HASH, lambda found: found == train)
+    await browser.until(PHASE, lambda found: found == "Queued")
+    await browser.until(TEXT, lambda found: "InsufficientResources" in found)
+    await go(browser, f"{train}/edit")
+    await fill(browser, "input[name=replicas]", "2")
+    await send(browser)
+    assert "6 -> 2, now" in await browser.until(PLAN)
+    await agree(browser, "Change it")
     await browser.until(HASH, lambda found: found == train)
     await browser.until(PHASE, lambda found: found == "Running")
     await go(browser, f"{train}/scale")
-    await fill(browser, "input[name=replicas]", "9")
+    await fill(browser, "input[name=replicas]", "1")
     await send(browser)
+    assert "KubeRay deletes 1 worker pod of its own choice" in await browser.until(PLAN)
     await agree(browser, "Scale it")
     await browser.until(HASH, lambda found: found == train)
-    assert replicas(plot, "train") == 9
+    assert replicas(plot, "train") == 1
 
 
 async def use(plot: Plot, browser: Browser) -> None:

@@ -45,9 +45,9 @@ async def page_of(plot: Plot) -> AsyncIterator[tuple[BaseTestServer, str]]:
         yield server, f"http://127.0.0.1:{server.port}"
 
 
-def model(plot: Plot) -> None:
+def model(plot: Plot, replicas: int = 2) -> None:
     """A RayCluster to copy, on the plot's nodes, of which none runs: it is suspended."""
-    manifest = gang("model", group(replicas=2))
+    manifest = gang("model", group(replicas=replicas))
     manifest["spec"]["suspend"] = True
     plot.create(on_nodes(manifest, plot.selector))
 

@@ -1,5 +1,6 @@
 // Shows the view that the fragment of the address names; each is (main, params) => cleanup.
 import { FORMS } from "./forms/routes.js";
+import { session } from "./session.js";
 import { say } from "./views/asking.js";
 import { cluster } from "./views/cluster.js";
 import { clusters } from "./views/clusters.js";
@@ -74,3 +75,6 @@ function show() {
 addEventListener("hashchange", show);
 document.getElementById("skip").addEventListener("click", () => document.querySelector("main").focus());
 show();
+
+// Who acts here, as the API server says it: without an answer the views say why.
+session().then(({ user }) => { document.getElementById("who").textContent = user; }, () => {});

@@ -60,11 +60,6 @@ export function change(method, path, body = {}) {
 // Who the person is, as the API server says it.
 export const session = () => ask("api/session");
 
-// Forgets the token: the next call asks for one.
-export function logOut() {
-  known.token = "";
-}
-
 async function sent(path, options) {
   const headers = new Headers(options.headers);
   if (known.token) headers.set("Authorization", `Bearer ${known.token}`);

@@ -19,6 +19,7 @@ from cli.read.reader import ApiReader
 from cli.write.writer import Writer
 from kube.api.client import Client
 from kube.api.credentials import token_access
+from kube.api.errors import NotFound
 from kube.api.resources import Resource
 from kube.objects.user import User
 
@@ -48,9 +49,15 @@ class Caller:
         return Writer(self.client, self.namespace)
 
     async def who(self) -> User:
-        """Return who this is, as the API server says; raises KubeError."""
+        """Return who this is, as the API server says; raises KubeError.
+
+        Before Kubernetes 1.28 it does not say: the user has no name then.
+        """
         head = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        answer = await self.client.create(_REVIEWS.path(), head, as_=_Review)
+        try:
+            answer = await self.client.create(_REVIEWS.path(), head, as_=_Review)
+        except NotFound:
+            return User()
         return answer.status.user_info
 
 

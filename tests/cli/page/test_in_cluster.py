@@ -1,6 +1,7 @@
 """The page in the cluster as the command serves it: over TLS, with what it is told."""
 
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -74,6 +75,16 @@ async def test_a_pair_that_cannot_be_used_is_told(at: InCluster) -> None:
     at.key.write_text("no key")
     with pytest.raises(Unusable, match=r"--certificate .* cannot be used"):
         async with serving_in_cluster(at):
+            pass
+
+
+@pytest.mark.parametrize("wrong", [{"ca": "/none"}, {"server": "nowhere"}])
+async def test_an_api_server_that_no_request_would_reach_is_told(
+    at: InCluster, wrong: dict[str, str]
+) -> None:
+    changed = replace(at, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(Unusable, match="--api-server "):
+        async with serving_in_cluster(changed):
             pass
 
 
