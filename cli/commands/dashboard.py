@@ -160,7 +160,7 @@ def _settings(
     origins: tuple[str, ...],
 ) -> InCluster:
     from cli.page.in_cluster import InCluster  # noqa: PLC0415
-    from kube.api.credentials import SERVICE_ACCOUNT  # noqa: PLC0415
+    from kube.api.kubeconfig_entries import SERVICE_ACCOUNT  # noqa: PLC0415
 
     if not certificate or not key:
         raise click.UsageError("--in-cluster needs --certificate and --key: tokens pass through it")

@@ -27,7 +27,7 @@ from cli.read.target import Target
 from kube.api.access import Access, is_caller_allowed
 from kube.api.bodies import decode, encode
 from kube.api.client import Client, selectors
-from kube.api.credentials import context_namespace, load_access
+from kube.api.credentials import load_access
 from kube.api.errors import (
     ApiError,
     Forbidden,
@@ -40,6 +40,7 @@ from kube.api.errors import (
     Unreachable,
 )
 from kube.api.kinds import Kind, Kinds, Served
+from kube.api.kubeconfig_entries import context_namespace
 from kube.api.resources import PODS, Resource
 
 T = TypeVar("T")

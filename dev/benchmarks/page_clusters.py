@@ -24,6 +24,7 @@ from kube.api import resources
 from kube.api.client import Client
 from kube.api.credentials import load_access
 from testbed.cluster import Cluster
+from testbed.components import KUBERAY
 from testbed.errors import TestbedError
 from testbed.muster import with_muster
 from testbed.options import Options
@@ -45,11 +46,12 @@ _CREATE = ("create", "team-1/new-{}", "--group", "workers,replicas=4,gpus=8", "-
 
 def rows(runs: int) -> list[Row]:
     """Fill an API server, and ask it and the page in turn."""
-    options = with_muster(Options(kuberay=False, kwok=False, scheduler=False))
+    options = with_muster(Options(kwok=False, scheduler=False))
     with (
         tempfile.TemporaryDirectory() as directory,
         Cluster.start(Path(directory) / "root", options) as cluster,
     ):
+        cluster.process(KUBERAY).stop()  # its definitions are wanted, and no pods
         create = _create(cluster, runs)
         asyncio.run(_fill(cluster))
         with _page(cluster) as port:

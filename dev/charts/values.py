@@ -91,7 +91,10 @@ def _choices() -> Iterator[Value]:
     yield _off(
         "provisioning.enabled", "Cluster Autoscaler is asked for nodes where a queue says so"
     )
-    yield _off("dashboard.enabled", "the page of `muster dashboard`, over TLS; needs a Secret `muster-dashboard-tls`")
+    yield _off(
+        "dashboard.enabled",
+        "the page of `muster dashboard`, over TLS; needs a Secret `muster-dashboard-tls`",
+    )
     yield _off("roles.viewer", "the ClusterRole `muster-viewer`, to be bound")
     yield _off("roles.fit", "the ClusterRole `muster-fit`, to be bound")
     yield _off("roles.people", "`muster-admin`, `muster-namespace-admin` and `muster-user`")

@@ -17,6 +17,7 @@ from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
+from demo.managing import managed_by_commands
 from demo.manifests import as_gang, filler, ray_cluster, with_cpus, with_worker_gpus
 from demo.stage import Stage
 from testbed.api import Json
@@ -252,5 +253,11 @@ SCENES = (
         "AppWrappers, as users of MCAD write them",
         "Two on one node of 8 CPUs, of which the first takes 3.5: see what exists of the second.",
         wrapped_pair,
+    ),
+    Scene(
+        7,
+        "Ray clusters, managed by commands",
+        "Two on 8 CPUs: see what is said before each is created, and what scaling the first does.",
+        managed_by_commands,
     ),
 )

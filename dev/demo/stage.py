@@ -7,8 +7,11 @@ are added, so that every number in a message is of this scene.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from demo.claims import Claim
@@ -17,6 +20,7 @@ from demo.manifests import gang_queue
 from demo.world import World, is_running
 from testbed.api import Json
 from testbed.cluster import Cluster
+from testbed.errors import TestbedError
 from testbed.history import Finding, Gang
 from testbed.nodes import NodeSpec
 from testbed.waiting import WAIT_SECONDS
@@ -73,6 +77,22 @@ class Stage:
         self._kubectl("create", "-f", "-", body=manifest)
         self._created.append(_app_wrapper(self.namespace, name))
         return self.namespace, name
+
+    def owned(self, name: str) -> Gang:
+        """Return the gang of a Ray cluster that a command is going to create here."""
+        self._created.append(f"/apis/ray.io/v1/namespaces/{self.namespace}/rayclusters/{name}")
+        return self.namespace, name
+
+    def muster(self, *args: str) -> str:
+        """Run the command as whoever owns the namespace does, and return what it prints."""
+        self.display.say(f"$ muster {' '.join(args)}")
+        program = str(Path(sys.executable).with_name("muster"))
+        command = [program, *args, "-n", self.namespace]
+        command += ["--kubeconfig", str(self.cluster.kubeconfig)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise TestbedError(f"muster {' '.join(args)}: {done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
 
     def create_queue(self, name: str, **spec: object) -> None:
         """Create a GangQueue for the gangs of this scene."""
@@ -150,10 +170,15 @@ class Stage:
         events = self.world.recorder.events
         return len({e.uid for e in events if e.gang == gang and e.node and e.time < moment})
 
+    def pods_of(self, gang: Gang) -> list[Json]:
+        """The pods of a Ray cluster that the API server has."""
+        selector = f"labelSelector=ray.io%2Fcluster%3D{gang[1]}"
+        pods = self.cluster.api.get(f"/api/v1/namespaces/{gang[0]}/pods?{selector}")["items"]
+        return list(pods)
+
     def has_no_pods(self, gang: Gang) -> list[Claim]:
         """Ask the API server, and all that was ever seen of pods."""
-        selector = f"labelSelector=ray.io%2Fcluster%3D{gang[1]}"
-        there = self.cluster.api.get(f"/api/v1/namespaces/{gang[0]}/pods?{selector}")["items"]
+        there = self.pods_of(gang)
         ever = len({each.uid for each in self.world.recorder.events if each.gang == gang})
         has = f"the API server has {len(there)} pods of {gang[1]}, which waits"
         return [

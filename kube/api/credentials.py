@@ -17,7 +17,7 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,11 +26,17 @@ from urllib.parse import urlsplit
 import structlog
 
 from kube.api.errors import NoAccess
-from kube.api.kubeconfig_entries import Headers, acts_as, check_shape, chosen_context, chosen_user
+from kube.api.kubeconfig_entries import (
+    SERVICE_ACCOUNT,
+    Headers,
+    acts_as,
+    check_shape,
+    chosen_context,
+    chosen_user,
+    kubeconfig_paths,
+)
 
 log = structlog.get_logger(__name__)
-
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 RENEW_AFTER = 60.0
 """Seconds between looks at the credentials: client-go reads a service account's token once a
@@ -359,7 +365,7 @@ async def load_access(
     where the path given comes from: the message names it beside the path.
     """
     source: LoginSource = _InCluster(service_account, environ)
-    for path, origin in _paths(kubeconfig, setting, environ):
+    for path, origin in kubeconfig_paths(kubeconfig, setting, environ):
         if path:
             source = _Kubeconfig(path, context, origin)
             break
@@ -371,36 +377,3 @@ async def load_access(
         return await asyncio.to_thread(load)
     except (OSError, ValueError) as error:
         raise NoAccess(f"{source.called}: {error}") from error
-
-
-def context_namespace(
-    kubeconfig: str | None = None,
-    context: str | None = None,
-    *,
-    environ: Mapping[str, str] = os.environ,
-    service_account: Path = SERVICE_ACCOUNT,
-) -> str:
-    """Name the namespace of the context that `load_access` finds, or of the service account.
-
-    Reads files, and is called once `load_access` has read them without a fault.
-    """
-    path = next((each for each, _ in _paths(kubeconfig, "", environ) if each), None)
-    if path is None:
-        found = service_account / "namespace"
-        return found.read_text(encoding="utf-8").strip() if found.exists() else "default"
-    from kubernetes.config import list_kube_config_contexts
-
-    contexts, _ = list_kube_config_contexts(path)
-    chosen = chosen_context(path, context)
-    named = [each for each in contexts if each["name"] == chosen] or [{}]
-    return str((named[0].get("context") or {}).get("namespace") or "default")
-
-
-def _paths(
-    kubeconfig: str | None, setting: str, environ: Mapping[str, str]
-) -> Iterator[tuple[str | None, str]]:
-    """Yield paths of kubeconfigs, with the setting that names each; the first one counts."""
-    yield kubeconfig, setting
-    yield environ.get("KUBECONFIG"), "environment variable KUBECONFIG"
-    if not environ.get("KUBERNETES_SERVICE_HOST"):
-        yield str(Path("~/.kube/config").expanduser()), "the default"

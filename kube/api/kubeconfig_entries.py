@@ -16,6 +16,8 @@ import yaml
 Headers = tuple[tuple[str, str], ...]
 """Names and values; a name may come several times."""
 
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
 AS, UID, GROUPS, EXTRA = "as", "as-uid", "as-groups", "as-user-extra"
 IMPERSONATION = {AS, UID, GROUPS, EXTRA}
 """What a user of a kubeconfig says of impersonation."""
@@ -126,3 +128,36 @@ def _read(path: str) -> Iterator[tuple[str, Any]]:
         file = Path(each).expanduser()
         if file.exists():
             yield each, yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def context_namespace(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = SERVICE_ACCOUNT,
+) -> str:
+    """Name the namespace of the context that `load_access` finds, or of the service account.
+
+    Reads files, and is called once `load_access` has read them without a fault.
+    """
+    path = next((each for each, _ in kubeconfig_paths(kubeconfig, "", environ) if each), None)
+    if path is None:
+        found = service_account / "namespace"
+        return found.read_text(encoding="utf-8").strip() if found.exists() else "default"
+    from kubernetes.config import list_kube_config_contexts  # noqa: PLC0415 - half a second
+
+    contexts, _ = list_kube_config_contexts(path)
+    chosen = chosen_context(path, context)
+    named = [each for each in contexts if each["name"] == chosen] or [{}]
+    return str((named[0].get("context") or {}).get("namespace") or "default")
+
+
+def kubeconfig_paths(
+    kubeconfig: str | None, setting: str, environ: Mapping[str, str]
+) -> Iterator[tuple[str | None, str]]:
+    """Yield paths of kubeconfigs, with the setting that names each; the first one counts."""
+    yield kubeconfig, setting
+    yield environ.get("KUBECONFIG"), "environment variable KUBECONFIG"
+    if not environ.get("KUBERNETES_SERVICE_HOST"):
+        yield str(Path("~/.kube/config").expanduser()), "the default"

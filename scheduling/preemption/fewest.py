@@ -1,7 +1,8 @@
 """Compares sets of victims: of equal rank fewer are better, and then those with fewer pods.
 
 The fewest that are enough cannot be found with few questions. So a minimal set is sought once more
-among candidates of which the largest come first, each within its rank, and the better set is taken.
+in another order, and the better set is taken: within each rank first the smallest of those that are
+enough alone, as far as amounts tell, then the largest of the others.
 """
 
 from collections import Counter
@@ -14,9 +15,9 @@ Found = Mapping[int, Candidate]
 """Candidates by the position of their first part, the first to go first."""
 
 
-def largest_first(found: Found, asked: Mapping[str, int]) -> list[int]:
-    """Order candidates by rank, then by how much of what is asked for they have."""
-    return sorted(found, key=lambda at: (rank_of(found[at]), *_size(found[at], asked)))
+def fewest_first(found: Found, asked: Mapping[str, int]) -> list[int]:
+    """Order candidates by rank, then by how few of them would do."""
+    return sorted(found, key=lambda at: (rank_of(found[at]), *_few(found[at], asked)))
 
 
 def cost(found: Found, taken: Collection[int]) -> tuple[object, ...]:
@@ -29,11 +30,15 @@ def cost(found: Found, taken: Collection[int]) -> tuple[object, ...]:
     return (*(counts[each] for each in ranks), sum(_has(each, PODS) for each in apart))
 
 
-def _size(candidate: Candidate, asked: Mapping[str, int]) -> tuple[int, int]:
-    """Return what sorts the larger first, in millionths of the demand, then fewer pods."""
-    amounts = asked.items()
-    parts = (_has(candidate, name) * 1_000_000 // amount for name, amount in amounts if amount)
-    return -max(parts, default=0), _has(candidate, PODS)
+def _few(candidate: Candidate, asked: Mapping[str, int]) -> tuple[bool, int, int]:
+    """Return what sorts first who is enough alone and has few pods, then who has the largest part.
+
+    Parts are in millionths of what is asked for.
+    """
+    amounts = {name: amount for name, amount in asked.items() if amount and name != PODS}
+    parts = [_has(candidate, name) * 1_000_000 // each for name, each in amounts.items()]
+    is_enough, pods = min(parts, default=0) >= 1_000_000, _has(candidate, PODS)
+    return not is_enough, 0 if is_enough else -max(parts, default=0), pods
 
 
 def _has(candidate: Candidate, resource: str) -> int:

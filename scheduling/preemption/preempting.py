@@ -21,7 +21,7 @@ from scheduling.placement.independent import demand_of
 from scheduling.preemption.candidates import Candidate, Claim, candidates, is_open
 from scheduling.preemption.coverage import Coverage, Use, held_by
 from scheduling.preemption.existing import why_not
-from scheduling.preemption.fewest import Found, cost, largest_first
+from scheduling.preemption.fewest import Found, cost, fewest_first
 from scheduling.preemption.holds import Holds
 from scheduling.preemption.search import Outlook, Search
 from scheduling.preemption.standing import Standing
@@ -247,8 +247,8 @@ class Preempting:
         first = search.needed(gone, list(found), choice.together)
         if first is None or search.is_cut_short:
             return first
-        larger = largest_first(found, requests_of(gang.minimum))
-        other = search.needed(gone, larger, choice.together) if search.has_steps else None
+        again = fewest_first(found, requests_of(gang.minimum))
+        other = search.needed(gone, again, choice.together) if search.has_steps else None
         return min((first, other or first), key=partial(cost, found))
 
     def _plan(

@@ -13,6 +13,7 @@ from demo.claims import Claim
 from demo.display import Lines
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
+from demo.managing import managed_by_commands
 from demo.scenes import SCENES, Scene, many_in_turn, scattered_gpus, stock_pair, two_clusters
 from demo.stage import Stage
 from testbed.errors import TestbedError
@@ -47,6 +48,10 @@ def test_a_held_gang_waits_without_a_pod(stage: Stage) -> None:
 
 def test_of_two_app_wrappers_the_second_is_created_when_the_first_is_deleted(stage: Stage) -> None:
     assert not failed(stage, wrapped_pair(stage))
+
+
+def test_an_owner_manages_by_commands(stage: Stage) -> None:
+    assert not failed(stage, managed_by_commands(stage))
 
 
 def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -179,7 +180,10 @@ async def test_one_that_is_being_deleted_still_says_what_it_is(
     api: FakeApiServer, reader: Reader
 ) -> None:
     """Its pods are gated to the end: a finalizer may keep it for long."""
-    gone_soon = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["test/hold"]}
+    gone_soon: dict[str, Any] = {
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": ["test/hold"],
+    }
     api.cluster = apiserver.found(labels=LABELS, **gone_soon)
     assert await reader.read(CLUSTER) == Marks({OPT_IN: "true"}, {})
 

@@ -13,7 +13,7 @@ from cli.__main__ import main
 from cli.endings import FINE, NO, NOT_READ, CannotRead
 from cli.read.reader import open_reader
 from cli.read.target import Target
-from kube.api.credentials import context_namespace
+from kube.api.kubeconfig_entries import context_namespace
 from kube.api.resources import GANGS, PODS
 from kube.objects.core import Pod
 from kube.objects.gang import Gang

@@ -29,9 +29,17 @@ def muster(own: Muster) -> Muster:
 
 
 def ends(plot: Plot, name: str) -> bool:
-    """End a Ray cluster that runs whole; say whether a gang started and is over."""
+    """End a gang that runs whole, or is over; say whether it started.
+
+    An AppWrapper that is over is deleted too, for `count/pods` counts its pods until then.
+    """
     if name.startswith("wrapped"):
-        return bool(status(plot, name).get("phase") == "Succeeded")
+        found = status(plot, name)
+        if found.get("phase") != "Succeeded":
+            return False
+        assert found.get("resettingCount", 0) == 0, found
+        plot.delete("AppWrapper", name)
+        return True
     kind = "RayJob" if name.startswith("job") else "RayCluster"
     cluster = name if kind == "RayCluster" else _cluster_of(plot, name)
     if len(plot.bound(cluster)) < WORKERS + 1:
@@ -69,5 +77,3 @@ def test_gangs_of_every_kind_run_one_after_another(plot: Plot, kind: str) -> Non
         plot.create(gang(f"cluster-{at}", group(replicas=WORKERS)))
         names += [f"wrapped-{at}", f"job-{at}", f"cluster-{at}"]
     run_all(plot, names)
-    resets = [status(plot, name).get("resettingCount", 0) for name in names if "wrapped" in name]
-    assert resets == [0, 0, 0]

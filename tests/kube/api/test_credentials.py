@@ -13,8 +13,9 @@ import pytest
 import trustme
 
 from kube.api.client import Client
-from kube.api.credentials import ClusterAccess, Login, context_namespace, load_access
+from kube.api.credentials import ClusterAccess, Login, load_access
 from kube.api.errors import NoAccess, NotFound, Unauthorized
+from kube.api.kubeconfig_entries import context_namespace
 from kube.api.resources import Resource
 from tests.kube.fake_api import FakeApi, status
 

@@ -13,6 +13,7 @@ import pytest
 from scheduling.model.queue import Queue, Reclaim, WhileBorrowing, WithinQueue
 from tests.builders import GPU
 from tests.scheduling.preemption.cluster import Cluster, Spec, part
+from tests.scheduling.preemption.test_kueue_cohorts import CASES as COHORTS
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "queues-reference.md"
 NEVER, LOWER = WhileBorrowing.NEVER, WhileBorrowing.LOWER_PRIORITY
@@ -136,4 +137,4 @@ def test_the_docs_name_the_cases_that_are_run() -> None:
     section = text[text.index("### Cases of Kueue") : text.index("## Stopping a queue")]
     rows = [each.split("|") for each in section.splitlines() if each.startswith("| ")]
     same = {each[1].strip() for each in rows if each[2].strip() == "the same"}
-    assert same == {*CASES}
+    assert same == {*CASES, *COHORTS}

@@ -1,8 +1,10 @@
 """Links by templates: what is filled in, and what is refused when the page starts."""
 
 import pytest
+from click.testing import CliRunner
 
-from cli.endings import Unusable
+from cli.__main__ import main
+from cli.endings import WRONG_USE, Unusable
 from cli.page.reading.links import read_links
 
 
@@ -38,3 +40,19 @@ def test_a_bad_one_is_refused_with_what_is_allowed(said: str, allowed: str) -> N
     assert ascii(said) in str(refused.value)
     assert allowed in str(refused.value)
     assert str(refused.value).startswith("MUSTER_LINKS")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (("--link", "g=javascript:alert(1)"), {}),
+        ((), {"MUSTER_LINKS": "ok=https://g.example.com/{name}\n  g=javascript:alert(1)"}),
+    ],
+)
+def test_the_page_does_not_start_with_a_bad_one(
+    arguments: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    done = CliRunner().invoke(main, ["dashboard", *arguments], env=environment)
+    assert done.exit_code == WRONG_USE
+    assert done.stderr.startswith("Error: MUSTER_LINKS or --link: 'g=javascript:alert(1)'; allowed")
+    assert done.stderr.count("\n") == 1
