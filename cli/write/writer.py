@@ -84,7 +84,7 @@ class PatientReader(ApiReader):
 async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
     """Ask again where there was no answer; what is not allowed, or not served, is one.
 
-    So is that nobody is known by these credentials: a person waits to give others.
+    So is that the credentials are refused: a person waits to give others.
     """
     for left in reversed(range(TRIES)):
         try:
