@@ -5,15 +5,14 @@ imports this module.
 """
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 
 import msgspec
-import structlog
 
 from cli.endings import LOG_IN_AGAIN, NOT_REACHED
 from cli.imports.outcome import NotRead, Source
 from cli.imports.systems import System
+from cli.stderr_log import log_to_stderr
 from kube.api.bodies import decode
 from kube.api.client import Client
 from kube.api.credentials import load_access
@@ -35,8 +34,7 @@ class _Page(msgspec.Struct):
 
 def read_cluster(system: System, kubeconfig: str | None, context: str | None) -> list[Source]:
     """Return all objects of the system's kinds; raises NotRead."""
-    # Standard output is for the queues.
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    log_to_stderr()
     try:
         return asyncio.run(_read(system, kubeconfig, context))
     except (KubeError, OSError) as error:

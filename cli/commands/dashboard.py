@@ -180,9 +180,11 @@ def _api_server() -> str:
 
 async def _serve_others(at: InCluster) -> None:
     from cli.page.in_cluster import serving_in_cluster  # noqa: PLC0415
+    from cli.stderr_log import log_to_stderr  # noqa: PLC0415
     from runtime.http_server import stop_signals, until  # noqa: PLC0415
 
     gc.enable()  # a command has it off, and this one does not end
+    log_to_stderr()
     stop = stop_signals()
     try:
         async with serving_in_cluster(at) as (port, tasks):

@@ -5,13 +5,11 @@ when they run.
 """
 
 import re
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
-import structlog
 
 from cli.endings import (
     LOG_IN_AGAIN,
@@ -24,6 +22,7 @@ from cli.endings import (
 )
 from cli.read.dry_created import Answer, DryCreated, refused_with
 from cli.read.target import Target
+from cli.stderr_log import log_to_stderr
 from kube.api.access import Access, is_caller_allowed
 from kube.api.bodies import decode, encode
 from kube.api.client import Client, selectors
@@ -259,8 +258,7 @@ def _decodable(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Itera
 @asynccontextmanager
 async def open_client(target: Target) -> AsyncIterator[tuple[Client, str]]:
     """Open the cluster that the command line names, and say its namespace; raises CannotRead."""
-    # Standard output is for the answer.
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    log_to_stderr()
     try:
         access = await load_access(target.kubeconfig, target.context, setting="--kubeconfig")
         namespace = context_namespace(target.kubeconfig, target.context)

@@ -46,7 +46,6 @@ NOT_RUN = {
     "python": "measures for minutes, or makes other control planes: the tests and benchmarks do",
     ".venv/bin/python": "the same",
     "kubectl krew": "tests/download holds the manifest against the rules of krew",
-    "kubectl port-forward": "kwok's pods have no network",
     "kubectl logs": "kwok's pods write none",
     "kubectl rollout": "restart has no dry run, and kwok's pods end no rollout",
 }

@@ -158,9 +158,10 @@ def check_python(words: tuple[str, ...]) -> None:
 def _sources(module: str) -> Iterator[str]:
     """The source of a module, or of all files of a package."""
     parts = module.replace(".", "/")
-    path = next(top / parts for top in (ROOT, ROOT / "dev") if (top / parts.split("/")[0]).is_dir())
-    files = [path.with_suffix(".py")] if path.with_suffix(".py").exists() else path.glob("*.py")
-    yield from (each.read_text(encoding="utf-8") for each in files)
+    for path in (ROOT / parts, ROOT / "dev" / parts):
+        alone = path.with_suffix(".py")
+        files = [alone] if alone.exists() else path.glob("*.py")
+        yield from (each.read_text(encoding="utf-8") for each in files)
 
 
 CHECKS: dict[str, Callable[[tuple[str, ...]], None]] = {
