@@ -77,7 +77,7 @@ async def own(plot: Plot, browser: Browser) -> None:
     await agree(browser, "Create it")
     await browser.until(HASH, lambda found: found == train)
     await browser.until(PHASE, lambda found: found == "Queued")
-    await browser.until(TEXT, lambda found: "InsufficientResources" in found)
+    await browser.until(TEXT, lambda found: "NeverFits: the gang needs 7 cpu" in found)
     await go(browser, f"{train}/edit")
     await fill(browser, "input[name=replicas]", "2")
     await send(browser)

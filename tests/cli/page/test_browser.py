@@ -9,12 +9,14 @@ from msgspec import structs
 
 from cli.endings import CannotRead
 from cli.page.feed import Feed
+from cli.page.on_laptop import laptop_page
 from cli.page.safety.guards import ADDRESS
 from cli.page.server import serving
 from cli.report.queues import QueueReport
 from tests.cli.page.browser import Browser, chromedriver, missing, session
+from tests.cli.page.reading.fake_api import FakeApi, client_of
 from tests.cli.page.reports import GPU, gang, status
-from tests.cli.page.test_server import Cluster, shown
+from tests.cli.page.test_server import Cluster
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -68,7 +70,11 @@ async def browser(feed: Feed, unused_tcp_port: int, tmp_path: Path) -> AsyncIter
     await feed.refresh()
     log = tmp_path / "chromedriver.log"
     with chromedriver(unused_tcp_port, log) as address:
-        async with serving(shown(feed), 0) as port, session(address) as http:
+        async with (
+            client_of(FakeApi()) as client,
+            serving(laptop_page(client, "team", "secret", feed), 0) as port,
+            session(address) as http,
+        ):
             browser = await Browser.start(http, tmp_path / "profile")
             try:
                 await browser.do("url", url=f"http://{ADDRESS}:{port}/")

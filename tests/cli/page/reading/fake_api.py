@@ -104,6 +104,10 @@ class FakeApi:
         return stream
 
 
+async def _who(_: web.Request) -> web.Response:
+    return web.json_response({"status": {"userInfo": {"username": "ada", "groups": []}}})
+
+
 def _status(code: int, reason: str, message: str) -> web.Response:
     body = {"kind": "Status", "code": code, "reason": reason, "message": message}
     return web.json_response(body, status=code)
@@ -155,6 +159,7 @@ async def client_of(api: FakeApi) -> AsyncIterator[Client]:
     """A client of the fake API server."""
     app = web.Application()
     app.router.add_get("/{path:.*}", api.handle)
+    app.router.add_post("/apis/authentication.k8s.io/v1/selfsubjectreviews", _who)
     async with (
         TestServer(app, host="127.0.0.1") as server,
         Client(open_access(f"http://127.0.0.1:{server.port}")) as client,

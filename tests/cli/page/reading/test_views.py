@@ -175,7 +175,7 @@ async def test_by_keyboard_alone_one_gets_to_the_log_of_a_pod(browser: Browser) 
     text = await browser.run("return document.querySelector('main').innerText")
     for each in ("QuotaExceeded", "n1", "nightly", "waited", "ray"):
         assert each in text
-    assert await browser.run("return document.querySelector('.links a').href") == (
+    assert await browser.run("return document.querySelector('.links a[target]').href") == (
         "https://ray.example.com/team/a"
     )
     await tab_to(browser, "Logs")
