@@ -1,23 +1,25 @@
 """Says whose an object is: what others made is changed through them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from msgspec import convert
+
 from cli.endings import StandsInTheWay
+from kube.objects.base import OwnerReference
 
 _OF_RAY: Final = ("RayJob", "RayService", "RayCronJob")
 
 
 def owner_of(metadata: Mapping[str, Any]) -> str:
     """Name the object that made one, and would undo what is done to it; empty without one."""
-    owners = list(_owners(metadata))
-    return owners[0] if owners else ""
+    return owner_among(convert(metadata.get("ownerReferences") or (), list[OwnerReference]))
 
 
-def _owners(metadata: Mapping[str, Any]) -> Iterator[str]:
-    for each in metadata.get("ownerReferences") or ():
-        if each.get("controller") or each.get("kind") == "AppWrapper":
-            yield f"{each.get('kind')} {each.get('name')}"
+def owner_among(references: Iterable[OwnerReference]) -> str:
+    """Name the one of them that would undo a change: the controller, or an AppWrapper."""
+    owners = (each for each in references if each.controller or each.kind == "AppWrapper")
+    return next((f"{each.kind} {each.name}" for each in owners), "")
 
 
 def check_free(kind: str, metadata: Mapping[str, Any]) -> None:

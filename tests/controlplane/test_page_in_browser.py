@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.page.browser import Browser, chromedriver, missing, session
+from tests.cli.page.browser import Browser, missing, open_browser
 from tests.cli.page.reading.test_views import ENTER, SIZES, narrow, press, scheme
 from tests.cli.page.writing.test_forms import DIALOG, FAULT, PLAN, agree, fill, go, send
 from tests.controlplane.plot import Plot
@@ -26,13 +26,8 @@ def tokens(plot: Plot) -> dict[str, str]:
 
 @pytest.fixture
 async def browser(unused_tcp_port: int, tmp_path: Path) -> AsyncIterator[Browser]:
-    with chromedriver(unused_tcp_port, tmp_path / "chromedriver.log") as driver:
-        async with session(driver) as http:
-            found = await Browser.start(http, tmp_path / "profile")
-            try:
-                yield found
-            finally:
-                await found.close()
+    async with open_browser(unused_tcp_port, tmp_path) as found:
+        yield found
 
 
 async def log_in(browser: Browser, origin: str, token: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from cli.page.reading.clusters import owner_of
+from cli.managing.owners import owner_among
 from cli.page.reading.links import Link
 from cli.page.reading.timeline import Timeline
 from cli.report.order import natural
@@ -138,7 +138,7 @@ def cluster_report(
         gang_name=gang_name,
         state=cluster.status.state,
         created=meta.creation_timestamp or "",
-        owner=owner_of(meta),
+        owner=owner_among(meta.owner_references),
         suspended=bool(cluster.spec.suspend),
         ending=meta.deletion_timestamp is not None,
         autoscaler=bool(cluster.spec.enable_in_tree_autoscaling),

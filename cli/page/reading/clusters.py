@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from cli.endings import CannotRead, NotAllowed
+from cli.managing.owners import owner_among
 from cli.page.reading.tables import TableRow, table_pages
 from kube.api import resources
 from kube.api.client import Client
@@ -147,7 +148,7 @@ def _cluster(row: TableRow) -> ClusterRow:
         ready=row.number("available workers"),
         gpus=row.text("gpus"),
         created=meta.creation_timestamp or "",
-        owner=owner_of(meta),
+        owner=owner_among(meta.owner_references),
     )
 
 
@@ -157,12 +158,6 @@ def gang_of(meta: ObjectMeta) -> str:
     if wrapper is None or not is_made_for_wrapper(meta):
         return meta.name
     return gang_name(wrapper.group, wrapper.name)
-
-
-def owner_of(meta: ObjectMeta) -> str:
-    """Name what made a RayCluster; empty where a person did."""
-    owners = (f"{each.kind} {each.name}" for each in meta.owner_references if each.controller)
-    return next(owners, "")
 
 
 def _gang(row: TableRow) -> GangRow:

@@ -5,8 +5,8 @@ import base64
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +118,15 @@ class Browser:
 def session(address: str) -> ClientSession:
     """Return an HTTP session that waits long enough for a browser on a busy machine."""
     return ClientSession(address, timeout=ClientTimeout(total=180))
+
+
+@asynccontextmanager
+async def open_browser(port: int, directory: Path) -> AsyncIterator[Browser]:
+    """Start chromedriver on a port and a browser with a profile in a directory; end both."""
+    with chromedriver(port, directory / "chromedriver.log") as driver:
+        async with session(driver) as http:
+            browser = await Browser.start(http, directory / "profile")
+            try:
+                yield browser
+            finally:
+                await browser.close()

@@ -13,7 +13,7 @@ from cli.page.on_laptop import laptop_page
 from cli.page.safety.guards import ADDRESS
 from cli.page.server import serving
 from cli.report.queues import QueueReport
-from tests.cli.page.browser import Browser, chromedriver, missing, session
+from tests.cli.page.browser import Browser, missing, open_browser
 from tests.cli.page.reading.fake_api import FakeApi, client_of
 from tests.cli.page.reports import GPU, gang, status
 from tests.cli.page.test_server import Cluster
@@ -68,20 +68,14 @@ def feed(cluster: Cluster) -> Feed:
 async def browser(feed: Feed, unused_tcp_port: int, tmp_path: Path) -> AsyncIterator[Browser]:
     """A browser with the page open."""
     await feed.refresh()
-    log = tmp_path / "chromedriver.log"
-    with chromedriver(unused_tcp_port, log) as address:
-        async with (
-            client_of(FakeApi()) as client,
-            serving(laptop_page(client, "team", "secret", feed), 0) as port,
-            session(address) as http,
-        ):
-            browser = await Browser.start(http, tmp_path / "profile")
-            try:
-                await browser.do("url", url=f"http://{ADDRESS}:{port}/")
-                await browser.until("return document.body.dataset.version")
-                yield browser
-            finally:
-                await browser.close()
+    async with (
+        client_of(FakeApi()) as client,
+        serving(laptop_page(client, "team", "secret", feed), 0) as port,
+        open_browser(unused_tcp_port, tmp_path) as browser,
+    ):
+        await browser.do("url", url=f"http://{ADDRESS}:{port}/")
+        await browser.until("return document.body.dataset.version")
+        yield browser
 
 
 ROW = """

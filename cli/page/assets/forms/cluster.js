@@ -57,9 +57,23 @@ export class ClusterFields {
 }
 
 // What a namespace has to choose from; a form works without it.
-export async function choices(namespace) {
+async function choices(namespace) {
   const nothing = { queues: [], clusters: [] };
   return namespace ? ask(`api/manage${pathOf("choices", namespace)}`).catch(() => nothing) : nothing;
+}
+
+// Keeps queues and Ray clusters to choose from those of the namespace that the form names.
+export function clustersOffered(place, fields) {
+  const clusters = offered("clusters", []);
+  const namespace = place.at("namespace").control;
+  async function offer() {
+    const found = await choices(place.at("namespace").value);
+    fields.offer(found.queues);
+    clusters.replaceChildren(...offered("", found.clusters).children);
+  }
+  namespace.addEventListener("change", offer);
+  offer();
+  return clusters;
 }
 
 export const go = (path) => () => { location.hash = path; };
@@ -72,15 +86,8 @@ export function create(main, params) {
   ]);
   for (const name of ["namespace", "like"]) place.at(name).control.value = params[name] ?? "";
   const fields = new ClusterFields({}, params.like ? null : { name: "workers" });
-  const clusters = offered("clusters", []);
+  const clusters = clustersOffered(place, fields);
   const at = (name) => place.at(name).value;
-  async function offer() {
-    const found = await choices(at("namespace"));
-    fields.offer(found.queues);
-    clusters.replaceChildren(...offered("", found.clusters).children);
-  }
-  place.at("namespace").control.addEventListener("change", offer);
-  offer();
   sending(main, {
     title: "Create a Ray cluster",
     parts: [place.node, ...fields.nodes, clusters],

@@ -1,7 +1,7 @@
 // Forms of jobs and queues, and what is done to an object as it is: suspend, resume, delete.
 import { pathOf } from "../views/dom.js";
-import { ClusterFields, NAME, NAMESPACE, choices, editing, go } from "./cluster.js";
-import { Fields, offered } from "./fields.js";
+import { ClusterFields, NAME, NAMESPACE, clustersOffered, editing, go } from "./cluster.js";
+import { Fields } from "./fields.js";
 import { sending } from "./sending.js";
 
 const JOB = [
@@ -22,17 +22,10 @@ export function submit(main, params) {
   const job = new Fields("Job", JOB);
   const own = new Fields("A Ray cluster of its own", [LIKE, ...OWN], {}, true);
   const fields = new ClusterFields();
-  const clusters = offered("clusters", []);
   place.at("namespace").control.value = params.namespace ?? "";
   job.at("cluster").control.value = params.cluster ?? "";
+  const clusters = clustersOffered(place, fields);
   const at = (name) => place.at(name).value;
-  async function offer() {
-    const found = await choices(at("namespace"));
-    fields.offer(found.queues);
-    clusters.replaceChildren(...offered("", found.clusters).children);
-  }
-  place.at("namespace").control.addEventListener("change", offer);
-  offer();
   own.node.append(...fields.nodes);
   sending(main, {
     title: "Submit a job",

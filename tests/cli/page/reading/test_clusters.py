@@ -104,6 +104,15 @@ async def test_one_of_an_app_wrapper_is_joined_with_the_gang_of_that(
     ]
 
 
+async def test_an_app_wrapper_is_named_as_the_owner_though_it_is_no_controller(
+    api: FakeApi, page: ClientSession
+) -> None:
+    """As the commands say whose it is, which change nothing of it."""
+    owner = {"kind": "AppWrapper", "name": "aw", "uid": "u"}
+    api.objects["rayclusters"] = [ray_cluster("w", metadata={"ownerReferences": [owner]})]
+    assert [each["owner"] for each in joined(await listed(page), "clusters")] == ["AppWrapper aw"]
+
+
 async def test_who_may_list_one_namespace_gets_that_one_and_is_told(
     api: FakeApi, page: ClientSession
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.page.browser import Browser, chromedriver, missing, session
+from tests.cli.page.browser import Browser, missing, open_browser
 from tests.cli.page.reading.fake_api import FakeApi, gang, ray_cluster
 from tests.cli.page.reading.test_one_cluster import HTML, event, pod
 from tests.cli.page.reading.test_room import filled
@@ -58,15 +58,10 @@ async def log() -> AsyncIterator[bytes]:
 @pytest.fixture
 async def browser(address: str, unused_tcp_port: int, tmp_path: Path) -> AsyncIterator[Browser]:
     """A browser with the page open."""
-    with chromedriver(unused_tcp_port, tmp_path / "chromedriver.log") as driver:
-        async with session(driver) as http:
-            browser = await Browser.start(http, tmp_path / "profile")
-            try:
-                await browser.do("url", url=address)
-                await browser.until("return document.body.dataset.version")
-                yield browser
-            finally:
-                await browser.close()
+    async with open_browser(unused_tcp_port, tmp_path) as browser:
+        await browser.do("url", url=address)
+        await browser.until("return document.body.dataset.version")
+        yield browser
 
 
 async def go(browser: Browser, view: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.page.browser import Browser, chromedriver, missing, session
+from tests.cli.page.browser import Browser, missing, open_browser
 from tests.cli.page.people import ADA, SECRET, People, on_laptop
 from tests.cli.page.reading.test_views import ENTER, SIZES, WIDER, narrow, press, scheme, tab_to
 from tests.cli.page.test_browser import POOR_CONTRAST, resize, roles
@@ -30,13 +30,8 @@ DIALOG = "return document.querySelector('dialog[open] h2')?.textContent"
 
 @pytest.fixture
 async def browser(unused_tcp_port: int, tmp_path: Path) -> AsyncIterator[Browser]:
-    with chromedriver(unused_tcp_port, tmp_path / "chromedriver.log") as driver:
-        async with session(driver) as http:
-            found = await Browser.start(http, tmp_path / "profile")
-            try:
-                yield found
-            finally:
-                await found.close()
+    async with open_browser(unused_tcp_port, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture
