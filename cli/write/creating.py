@@ -3,7 +3,7 @@
 from typing import Any
 
 from cli.managing.forms import QueueForm
-from cli.managing.patches import as_read, patch_of
+from cli.managing.patches import patch_of
 from cli.managing.queue import changed_queue
 from cli.write.managing import admitted, change, create, title
 from cli.write.plan import Plan
@@ -29,7 +29,7 @@ async def plan_queue_edit(writer: Writer, read: Json, form: QueueForm) -> tuple[
     patch = patch_of(read, changed_queue(read, form))
     if not patch:
         return Plan((f"{called} is so already",)), read
-    would_be = await admitted(writer, GANG_QUEUES, read, as_read(patch, read))
+    would_be = await admitted(writer, GANG_QUEUES, read, patch)
 
     async def write() -> str:
         await change(writer, GANG_QUEUES, read, patch)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cli.managing.changes import Edit, Effect, judge_edit
-from cli.managing.patches import as_read, patch_of
+from cli.managing.patches import patch_of
 from cli.managing.scaling import pods_that_go
 from cli.write.managing import admitted, change, title
 from cli.write.plan import Ask, Plan, Say, carry_out
@@ -28,7 +28,7 @@ async def plan_edit(writer: Writer, read: Json, wanted: Json) -> Plan:
     """
     name = title("RayCluster", read["metadata"])
     patch = patch_of(read, wanted)
-    found = await admitted(writer, RAY_CLUSTERS, read, as_read(patch, read)) if patch else read
+    found = await admitted(writer, RAY_CLUSTERS, read, patch) if patch else read
     judged = judge_edit(read, found)
     if not judged.changes:
         return Plan((f"{name} is so already",))

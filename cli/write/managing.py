@@ -48,15 +48,18 @@ async def create(writer: Writer, resource: Resource, body: Json) -> None:
 
 async def admitted(writer: Writer, resource: Resource, read: Json, patch: Json) -> Json:
     """Return what an object would become, as the API server says; nothing is written."""
-    path = _path(resource, read)
-    try:
-        answer = await writer.would_merge(path, patch)
-    except Conflict as error:
-        raise outdated(read) from error
-    except KubeError as error:
-        raise _not_changed(resource, read, str(error)) from error
-    found: Json = msgspec.json.decode(answer, type=Json)
-    return found
+    now = read
+    for _ in range(TRIES):
+        try:
+            answer = await writer.would_merge(_path(resource, now), as_read(patch, now))
+        except Conflict:
+            now = _only_told(read, await _read_again(writer, resource, read))
+        except KubeError as error:
+            raise _not_changed(resource, read, str(error)) from error
+        else:
+            found: Json = msgspec.json.decode(answer, type=Json)
+            return found
+    raise outdated(read)
 
 
 async def change(writer: Writer, resource: Resource, read: Json, patch: Json) -> None:
@@ -71,9 +74,15 @@ async def change(writer: Writer, resource: Resource, read: Json, patch: Json) ->
         now = await _read_again(writer, resource, read)
         if is_in(patch, now):
             return  # an answer was lost, and the write was not
-        if not same_as_read(read, now):
-            break
+        _only_told(read, now)
     raise outdated(read)
+
+
+def _only_told(read: Json, now: Json) -> Json:
+    """Return an object as it is now; raises Outdated where more than its status is another."""
+    if not same_as_read(read, now):
+        raise outdated(read)
+    return now
 
 
 async def _read_again(writer: Writer, resource: Resource, read: Json) -> Json:

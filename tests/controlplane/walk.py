@@ -2,7 +2,8 @@
 
 A YAML block that begins with a comment of one file's name is that file. In a block without a
 language a line after `$ ` is typed, and those below it are what it prints; a command without any
-may print what it likes. What only reads is asked until it prints what the page shows.
+may print what it likes. What only reads is asked until it prints what the page shows: a gang is
+there a moment after its RayCluster.
 """
 
 from __future__ import annotations
@@ -81,18 +82,22 @@ def reason_to_leave_out(command: str) -> str:
 
 def take(site: Site, step: Step, at: Path) -> None:
     """Type a command, again where it only reads, until it prints what the page shows."""
-    seen: list[str] = []
+    last: list[str] = []
 
-    def done() -> bool:
+    def ends_well() -> bool:
         run = site.run(step.command, at, FOR_REAL="yes")
-        assert run.returncode == 0, (step.command, run.stdout, run.stderr)
-        seen[:] = run.stdout.splitlines()
-        return not step.printed or comparable(seen) == comparable(step.printed)
+        last[:] = [f"exit code {run.returncode}", *run.stdout.splitlines(), run.stderr]
+        return run.returncode == 0 and _as_shown(run.stdout.splitlines(), step)
 
     if _READS.match(step.command):
-        wait_until(done, f"the page's answer to: {step.command}", every=0.5, seen=lambda: seen)
+        asked = f"the page's answer to: {step.command}"
+        wait_until(ends_well, asked, every=0.5, seen=lambda: last)
     else:
-        assert done(), (step.command, seen, step.printed)
+        assert ends_well(), (step, last)
+
+
+def _as_shown(printed: list[str], step: Step) -> bool:
+    return not step.printed or comparable(printed) == comparable(step.printed)
 
 
 def comparable(lines: list[str] | tuple[str, ...]) -> list[str]:

@@ -330,6 +330,10 @@ async def test_a_status_that_is_written_meanwhile_loses_nothing(
     done = await muster("resume", "train")
     assert (done.exit_code, len(told)) == (0, 2), done.stderr
     assert spec_of(double)["suspend"] is False
+    told.clear()
+    done = await muster("edit", "train", "--queue", "q")
+    assert (done.exit_code, len(told)) == (0, 2), done.stderr
+    assert double.get("rayclusters", "train", "team")["metadata"]["labels"][names.QUEUE] == "q"
 
 
 async def test_a_change_by_others_meanwhile_is_told_and_nothing_is_written(
