@@ -43,6 +43,10 @@ class QuotaClaims:
             self.sum.clear()
         return charges is not None
 
+    def of(self, key: GangKey) -> Charges:
+        """Return the claim of one gang."""
+        return self._claims.get(key, {})
+
     def beside(self, key: GangKey) -> tuple[int, Charges]:
         """Return how many gangs have claims beside this one, and what these come to."""
         mine = self._claims.get(key)
@@ -140,6 +144,11 @@ class ForeseenGangs:
         claims = self._claims.get(key.namespace)
         if claims is not None and claims.drop(key):
             self._freed.add(key.namespace)
+
+    def claimed_by(self, key: GangKey) -> Charges:
+        """Return what a gang has a claim to."""
+        claims = self._claims.get(key.namespace)
+        return claims.of(key) if claims is not None else {}
 
     def claimed_beside(self, key: GangKey) -> tuple[int, Charges]:
         """Return how many other gangs of the namespace have claims, and what these come to."""

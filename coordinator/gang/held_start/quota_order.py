@@ -42,6 +42,8 @@ class Stake:
     """What comes free in any case: its pods are being deleted."""
     may_make_way: bool = False
     """It can be suspended, and nothing of it started."""
+    is_promised: bool = False
+    """What it needs is claimed for it: nobody else is told that it is free."""
     is_held: bool = False
     """None of its pods exists: what is free for it is free for others until it is placed."""
 
@@ -83,8 +85,9 @@ def _place(stake: Stake) -> tuple[int, int, float, str]:
 
 
 def turn_of(stakes: Collection[Stake], free: Amounts) -> Turn:
-    """Say whose turn it is, where so much is free."""
+    """Say whose turn it is, where so much is free beside what is promised."""
     ordered, course = in_order(stakes), _Course(Counter(free), Counter(free))
+    course.unpromise(each.needs for each in ordered if each.is_promised)
     course.expect(each.leaves for each in ordered)
     for each in ordered:
         if each.tier is Tier.NEVER_FITS and each.may_make_way:
@@ -110,6 +113,12 @@ class _Course:
         for amounts in freed:
             self.coming.update(amounts)
 
+    def unpromise(self, promised: Iterable[Amounts]) -> None:
+        """Have what is promised be free, until it is the turn of those who need it."""
+        for amounts in promised:
+            self.free.update(amounts)
+            self.coming.update(amounts)
+
     def suspend(self, stake: Stake, wanted_by: Stake) -> None:
         self.makes_way[stake.key] = wanted_by.key
         self.coming.update(stake.gives)
@@ -124,7 +133,8 @@ class _Course:
                 return
         for amounts in (self.free, self.coming):
             amounts.subtract(stake.needs)
-        self.needed.update(stake.needs)
+        if not stake.is_promised:
+            self.needed.update(stake.needs)
         for each in self._enough(stake, later):
             self.suspend(each, stake)
 

@@ -64,17 +64,30 @@ def _stake(look: Look) -> Stake | None:
     pods, view = _members(look), look.view
     tier, there = _tier(look, units), _by_set(pod for pod in pods if not pod.terminal)
     leaves = there if view.held.holds else _by_set(each for each in pods if each.terminating)
+    promised = _promised(look)
+    wanted = promised or _total(units, _wanted(look, units))
     return Stake(
         key=view.key,
         tier=tier,
         priority=_priority(look),
         arrived=look.scene.cache.owners.arrived_at(look.source),
         uses=_total(units, there),
-        needs=_total(units, _wanted(look, units)) if tier is not Tier.NEVER_FITS else {},
+        needs=wanted if tier is not Tier.NEVER_FITS else {},
         leaves=_total(units, leaves),
         may_make_way=tier > Tier.STAYS and not (view.held.holds or _stays(look)),
-        is_held=isinstance(view.held.state, Waiting),
+        is_promised=bool(promised),
+        is_held=isinstance(view.held.state, Waiting) and not promised,
     )
+
+
+def _promised(look: Look) -> Amounts:
+    """Return what is claimed for pods of the gang that do not exist yet."""
+    claim = look.scene.cache.foreseen.claimed_by(look.view.key)
+    return {each: n for each, n in _counted(look, claim).items() if n}
+
+
+def _counted(look: Look, charges: Charges) -> Amounts:
+    return counted(charges, look.scene.cache.admission.quotas(look.view.key.namespace))
 
 
 def _unforeseen_stake(look: Look) -> Stake | None:
@@ -152,8 +165,7 @@ def _asks_for_quota(look: Look, waiting: Waiting) -> bool:
 
 def _units(look: Look) -> Mapping[str, Amounts]:
     """Return what quotas count of one pod of each pod set."""
-    quotas = look.scene.cache.admission.quotas(look.view.key.namespace)
-    return {name: counted(charges, quotas) for name, charges in _charges(look).items()}
+    return {name: _counted(look, charges) for name, charges in _charges(look).items()}
 
 
 def _charges(look: Look) -> Mapping[str, Charges]:

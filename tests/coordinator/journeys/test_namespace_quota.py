@@ -12,6 +12,7 @@ from tests.coordinator.app_wrappers import app_wrapper, job, nodes_of, pods_of
 from tests.coordinator.builders import TEAM, Json, foreign_pod, gang_of, node
 from tests.coordinator.namespace_quota import CPUS, QuotaWorld, cpus_used
 from tests.coordinator.ray_jobs import owned_by, ray_job, ray_service
+from tests.coordinator.stopping import go_until
 from tests.examples import examples
 
 HOUR = 3600.0
@@ -284,6 +285,22 @@ def test_a_gang_that_was_held_ahead_starts_though_smaller_ones_keep_coming() -> 
     world.delete("rayclusters", "small")
     world.settle(seconds=60)
     assert world.bound("large") == {"n1": 8}
+
+
+def test_what_was_promised_to_a_gang_is_given_back_by_one_that_took_it_meanwhile() -> None:
+    """Its pods come a moment after the promise; what others took by then, none of them can use."""
+    world = QuotaWorld(8, node("n1", cpu=100))
+    world.create(held_ahead(gang_of("promised", 4)))
+    (cluster,) = world.api.all("rayclusters")
+    go_until(world, lambda: not world.api.get(key_of(cluster))["spec"]["suspend"])
+    assert world.pods("promised") == []
+    world.create(foreign_pod("stranger", "n1", cpu=1), gang_of("a", 7))
+    world.settle(seconds=0.5)
+    assert (world.gated("a"), world.pods("promised")) == (7, [])
+    world.settle(seconds=30)
+    assert world.bound("promised") == {"n1": 5}
+    assert world.status("a")["held"]["phase"] == "Waiting"
+    assert "made way for promised" in world.status("a")["message"]
 
 
 # --- whatever comes, in whatever order ------------------------------------------------------------

@@ -205,3 +205,15 @@ def test_every_gang_starts_in_the_end_whatever_kuberay_and_strangers_do(
         for each in world.gangs:
             world.end(each)
     assert not world.waiting()
+
+
+def test_a_later_gang_makes_way_for_what_was_promised_and_nobody_waits_for_it_twice() -> None:
+    """`free` is what is left beside the promise: here it is overdrawn."""
+    promised = Stake(key("p"), Tier.STARTED, 0, 1, {CPU: 3}, {CPU: 2}, is_promised=True)
+    later = gated("b", 2, has=4, lacks=1)
+    found = turn(-2, promised, later)
+    assert names(found) == {"b": "p"}
+    assert found.before[key("b")] == {}
+    kept = turn(1, promised, later)
+    assert names(kept) == {}
+    assert kept.fits == {key("p"), key("b")}
