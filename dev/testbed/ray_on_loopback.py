@@ -32,9 +32,9 @@ def _head(host: str, port: int) -> str:  # noqa: ARG001 - as Ray calls it
     return os.environ[HEAD]
 
 
-def _credentials() -> tuple[dict[str, str], str]:
+def _credentials() -> tuple[dict[str, str], str, None]:
     with open(os.environ[TOKEN], encoding="utf-8") as file:  # noqa: PTH123
-        return {"Authorization": f"Bearer {file.read().strip()}"}, os.environ[CA]
+        return {"Authorization": f"Bearer {file.read().strip()}"}, os.environ[CA], None
 
 
 # The environment has its opposite, for what Ray starts.

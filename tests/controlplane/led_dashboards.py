@@ -18,16 +18,13 @@ class LedDashboards(Dashboards):
 
     def __init__(self) -> None:
         super().__init__()
-        self._real: dict[str, str] = {}
-
-    def lead(self, host: str, address: str) -> None:
-        """Pass on what is for this host of the cluster's network, to a host and port."""
-        self._real[host] = address
+        self.led: dict[str, str] = {}
+        """Where what is for a host of the cluster's network is passed on to, as host and port."""
 
     def answer(self, method: str, url: str, body: bytes, token: str) -> Answer:
         """Answer one request to a dashboard."""
         asked = urllib.parse.urlsplit(url)
-        address = self._real.get(asked.netloc)
+        address = self.led.get(asked.netloc)
         if address is None:
             return super().answer(method, url, body, token)
         path = urllib.parse.urlunsplit(("", "", asked.path, asked.query, ""))

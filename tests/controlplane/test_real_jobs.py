@@ -120,41 +120,42 @@ def cluster(
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def kubelet(cluster: Cluster, dashboards: LedDashboards) -> Iterator[Kubelet]:
+    with Kubelet(cluster, ENVIRONMENT, dashboards.led) as kubelet:
+        yield kubelet
+
+
 @contextmanager
 def with_ray(
-    cluster: Cluster, dashboards: LedDashboards, folder: Path, manifest: Json
+    kubelet: Kubelet, cluster: Cluster, dashboards: LedDashboards, folder: Path, manifest: Json
 ) -> Iterator[Site]:
     """The owner's RayCluster `train` of one worker, with the Ray that it would run."""
     with plotted(cluster, folder.name) as plot:
         people = people_of(plot)
         plot.add_node(8)
+        kubelet.take(plot.node("node"))
         path = written(plot, folder / "train.yaml", manifest)
         done(people["owner"], "create", "-f", path, "--no-fit")
         plot.wait_running("train", 2)
         with RayDashboard(cluster, plot.name, "train") as ray:
             plot.wait(lambda: len(ray.seen()["running"]) == 2, "Ray to run on both pods")
-            host = f"train-head-svc.{plot.name}.svc.cluster.local:8265"
-            dashboards.lead(host, ray.dashboard)
-            with _kubelet(plot, ray, host) as kubelet:
-                yield Site(plot, ray, kubelet, people["user"])
-
-
-def _kubelet(plot: Plot, ray: RayDashboard, host: str) -> Kubelet:
-    """The one of the plot's node, whose containers of Ray write what the nodes of Ray write."""
-    addresses = {host: ray.dashboard}
-    kubelet = Kubelet(plot.cluster, plot.name, [plot.node("node")], ENVIRONMENT, addresses)
-    for pod in plot.pods("train"):
-        name = pod["metadata"]["name"]
-        kubelet.answer_for(name, pod["spec"]["containers"][0]["name"], ray.process(name))
-    return kubelet
+            dashboards.led[f"train-head-svc.{plot.name}.svc.cluster.local:8265"] = ray.dashboard
+            for pod in plot.pods("train"):
+                name, container = pod["metadata"]["name"], pod["spec"]["containers"][0]["name"]
+                kubelet.answer_for(plot.name, name, container, ray.process(name))
+            yield Site(plot, ray, kubelet, people["user"])
 
 
 @pytest.fixture(scope="module")
 def site(
-    cluster: Cluster, dashboards: LedDashboards, tmp_path_factory: pytest.TempPathFactory
+    kubelet: Kubelet,
+    cluster: Cluster,
+    dashboards: LedDashboards,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Site]:
-    folder = tmp_path_factory.mktemp("jobs")
-    with with_ray(cluster, dashboards, folder, gang("train", group(replicas=1))) as site:
+    folder, manifest = tmp_path_factory.mktemp("jobs"), gang("train", group(replicas=1))
+    with with_ray(kubelet, cluster, dashboards, folder, manifest) as site:
         yield site
 
 
@@ -266,7 +267,7 @@ def test_the_next_submitter_is_followed_where_one_dies(site: Site, tmp_path: Pat
     with followed(site.user, "logs", "--job", "twice", "--follow") as follower:
         read_until(follower, "first")
         (first,) = site.submitters("twice")
-        site.kubelet.process(first).kill()
+        site.kubelet.process(site.plot.name, first).kill()
         read_until(follower, "first")
         go.touch()
         code, rest, said = rest_of(follower)
@@ -284,7 +285,9 @@ def test_the_deletion_of_a_job_stops_it(site: Site, tmp_path: Path) -> None:
     site.plot.wait_gone("RayJob", "endless")
     site.plot.wait(lambda: site.ray.job(job)["status"] == "STOPPED", "Ray to stop the job")
     site.plot.wait_gone("Pod", pod)
-    site.plot.wait(lambda: not site.kubelet.process(pod).running, "the submitter to be ended")
+    site.plot.wait(
+        lambda: not site.kubelet.process(site.plot.name, pod).running, "the submitter to be ended"
+    )
     assert "no RayJob endless" in refused(site.user, "logs", "--job", "endless")
 
 
@@ -299,12 +302,15 @@ def test_the_logs_of_the_pods_of_a_ray_cluster(site: Site) -> None:
 
 
 def test_a_ray_that_wants_a_token_runs_jobs_of_who_has_none(
-    cluster: Cluster, dashboards: LedDashboards, tmp_path_factory: pytest.TempPathFactory
+    kubelet: Kubelet,
+    cluster: Cluster,
+    dashboards: LedDashboards,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """KubeRay makes the token, and gives it to the submitter: the user may read no Secret."""
     manifest = gang("train", group(replicas=1), authOptions={"mode": "token"})
     folder = tmp_path_factory.mktemp("guarded")
-    with with_ray(cluster, dashboards, folder, manifest) as site:
+    with with_ray(kubelet, cluster, dashboards, folder, manifest) as site:
         assert site.ray.token
         assert site.ray.get("/api/jobs/", "")[0] == http.HTTPStatus.UNAUTHORIZED
         submit = ("submit", "used", "--cluster", "train", "--follow", "--")

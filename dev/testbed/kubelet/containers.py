@@ -32,7 +32,7 @@ def environment(
 
 
 def _led(text: str, addresses: Mapping[str, str]) -> str:
-    for name, address in addresses.items():
+    for name, address in list(addresses.items()):  # it may grow meanwhile
         text = text.replace(name, address)
     return text
 

@@ -1,4 +1,4 @@
-"""Runs the containers of Jobs' pods as processes, and answers for logs of the pods of a namespace.
+"""Runs the containers of Jobs' pods as processes, and answers for the logs of its nodes' pods.
 
 kwok binds no process to a pod: it calls it running. From then on this is its kubelet: the command
 of its only container runs with its variables, what it writes is its log, and its end is the pod's.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import http
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from testbed.api import Json
 from testbed.closing import Closing
@@ -29,38 +29,39 @@ _MERGE = "application/merge-patch+json"
 
 
 class Kubelet(Closing):
-    """The kubelet of some nodes, for the pods of one namespace.
+    """The kubelet of all nodes that it was given.
 
     `environment` is what an image would bring along. `addresses` leads names of Services, which
-    are known to nobody here, to where their servers are.
+    are known to nobody here, to where their servers are; it may grow.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        namespace: str,
-        nodes: Iterable[str],
-        environment: Mapping[str, str],
-        addresses: Mapping[str, str],
+        self, cluster: Cluster, environment: Mapping[str, str], addresses: Mapping[str, str]
     ) -> None:
-        self._cluster, self._namespace = cluster, namespace
+        self._cluster = cluster
         self._environment, self._addresses = environment, addresses
+        self._nodes: set[str] = set()
         self._processes: dict[str, Process] = {}
         self._threads: list[threading.Thread] = []
-        port = cluster.ports.allocate()
-        self._logs = LogServer(cluster.site.pki, port)
-        for node in nodes:
-            self._register(node, port)
-        self._path = f"/api/v1/namespaces/{namespace}/pods"
-        self._pods = Follower(cluster.api, self._path, self._on_pod)
+        self._port = cluster.ports.allocate()
+        self._logs = LogServer(cluster.site.pki, self._port)
+        self._pods = Follower(cluster.api, "/api/v1/pods", self._on_pod)
 
-    def answer_for(self, pod: str, container: str, process: Process) -> None:
+    def take(self, node: str) -> None:
+        """Be the kubelet of this node; the API server asks for logs by the host name."""
+        addresses = [{"type": kind, "address": "127.0.0.1"} for kind in ("InternalIP", "Hostname")]
+        endpoints = {"kubeletEndpoint": {"Port": self._port}}
+        status = {"addresses": addresses, "daemonEndpoints": endpoints}
+        self._patch(f"/api/v1/nodes/{node}/status", {"status": status})
+        self._nodes.add(node)
+
+    def answer_for(self, namespace: str, pod: str, container: str, process: Process) -> None:
         """Have the log of a container be what a process writes that others have started."""
-        self._logs.add(self._namespace, pod, container, process)
+        self._logs.add(namespace, pod, container, process)
 
-    def process(self, pod: str) -> Process:
+    def process(self, namespace: str, pod: str) -> Process:
         """The process that a pod of a Job runs, or ran."""
-        return self._processes[pod]
+        return self._processes[f"{namespace}.{pod}"]
 
     def close(self) -> None:
         """End what runs."""
@@ -71,47 +72,42 @@ class Kubelet(Closing):
             thread.join()
         self._logs.close()
 
-    def _register(self, node: str, port: int) -> None:
-        """Tell the API server where the logs of a node's pods are: it asks by the host name."""
-        addresses = [{"type": kind, "address": "127.0.0.1"} for kind in ("InternalIP", "Hostname")]
-        endpoints = {"kubeletEndpoint": {"Port": port}}
-        status = {"addresses": addresses, "daemonEndpoints": endpoints}
-        self._patch(f"/api/v1/nodes/{node}/status", {"status": status})
-
     def _on_pod(self, change: str, pod: Json) -> None:
-        name = pod["metadata"]["name"]
-        if change == DELETED or "deletionTimestamp" in pod["metadata"]:
+        meta = pod["metadata"]
+        name = f"{meta['namespace']}.{meta['name']}"
+        if change == DELETED or "deletionTimestamp" in meta:
             if name in self._processes:
                 self._processes[name].kill()
-        elif name not in self._processes and _is_to_run(pod):
-            self._start(pod)
+        elif name not in self._processes and self._is_to_run(pod):
+            self._processes[name] = self._start(name, pod)
 
-    def _start(self, pod: Json) -> None:
-        meta, (container,) = pod["metadata"], pod["spec"]["containers"]
+    def _is_to_run(self, pod: Json) -> bool:
+        """Whether it is of a Job, on a node of ours, and kwok calls it running."""
+        owners = pod["metadata"].get("ownerReferences", ())
+        ours = pod["spec"].get("nodeName") in self._nodes and pod["status"]["phase"] == "Running"
+        return ours and any(each["kind"] == "Job" for each in owners)
+
+    def _start(self, name: str, pod: Json) -> Process:
+        (container,) = pod["spec"]["containers"]
+        namespace = pod["metadata"]["namespace"]
         argv = containers.command(container, self._addresses)
-        own = containers.environment(container, self._cluster.api, self._namespace, self._addresses)
+        own = containers.environment(container, self._cluster.api, namespace, self._addresses)
         began = containers.now()
-        process = self._cluster.spawn(meta["name"], argv, {**self._environment, **own})
-        self._processes[meta["name"]] = process
-        self.answer_for(meta["name"], container["name"], process)
+        process = self._cluster.spawn(name, argv, {**self._environment, **own})
+        self.answer_for(namespace, pod["metadata"]["name"], container["name"], process)
         thread = threading.Thread(target=self._see_end, args=(pod, process, began), daemon=True)
         self._threads.append(thread)
         thread.start()
+        return process
 
     def _see_end(self, pod: Json, process: Process, began: str) -> None:
         """Write the end of a process to its pod, which may be gone by then."""
-        code = process.wait()
-        status = containers.ended(pod, code, began)
-        self._patch(f"{self._path}/{pod['metadata']['name']}/status", {"status": status})
+        code, meta = process.wait(), pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+        self._patch(path, {"status": containers.ended(pod, code, began)})
 
     def _patch(self, path: str, change: Json) -> None:
         with self._cluster.api.session() as session:
             status, answer = session.request("PATCH", path, json.dumps(change).encode(), _MERGE)
         if status not in (http.HTTPStatus.OK, http.HTTPStatus.NOT_FOUND):
             raise TestbedError(f"PATCH {path}: {status} {answer.decode(errors='replace')}")
-
-
-def _is_to_run(pod: Json) -> bool:
-    """Whether it is of a Job, and kwok calls it running."""
-    owners = pod["metadata"].get("ownerReferences", ())
-    return pod["status"].get("phase") == "Running" and any(each["kind"] == "Job" for each in owners)
