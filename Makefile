@@ -74,8 +74,9 @@ demo: venv ## show gangs that start whole or not at all, on a real control plane
 	$(BIN)/python -m demo
 
 .PHONY: pictures
-pictures: venv build ## draw the pictures of README from a run of the demo
+pictures: venv build ## draw the pictures of README and of the page; the page takes Chromium
 	$(BIN)/python -m demo.pictures docs
+	$(BIN)/python -m demo.page_pictures docs/pictures
 
 .PHONY: bench
 bench: venv build ## measure against the stock scheduler, as ratios

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,16 +25,18 @@ from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import quantity
 from kube.objects.base import Quantities
 from kube.objects.queue import GangQueue
+from scheduling.model.amounts import Amounts
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import Reason
-from scheduling.queueing.quota_tree import MOST
+from scheduling.queueing.quota_tree import MOST, QuotaTree
 
 
 class ResourceReport(msgspec.Struct, frozen=True, rename="camel"):
     """One resource of a queue, as quantities; None where nothing is said, or it is not known.
 
-    `may_take` is what the queue may take now with what it may borrow. `holes` says by GPUs of one
-    pod how many pods still fit on the nodes of the queue, as its status does.
+    `quota` is that of the queue and of what those below lend it, `may_take` is what the queue may
+    take now with what it may borrow. `holes` says by GPUs of one pod how many pods still fit on the
+    nodes of the queue, as its status does.
     """
 
     resource: str
@@ -91,12 +94,10 @@ class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
 
 def queues_report(found: Snapshot) -> QueuesReport:
     """Report on all queues, the built-in one too where gangs are in it."""
-    may_take = _may_take(found.queues)
+    limits = _limits(found.queues)
     held = _quota_held(found)
     reports = [
-        msgspec.structs.replace(
-            _report(each, may_take), quota_held=held.get(each.metadata.name, ())
-        )
+        msgspec.structs.replace(_report(each, limits), quota_held=held.get(each.metadata.name, ()))
         for each in found.queues
     ]
     reports += _built_in(found)
@@ -134,7 +135,17 @@ def _no_queue(found: Snapshot, name: str, reports: Iterable[str]) -> str:
     return f"no GangQueue {name}; there are: {', '.join(some) or 'none'}"
 
 
-def _report(queue: GangQueue, may_take: Mapping[tuple[str, str], str]) -> QueueReport:
+class _Limits(NamedTuple):
+    """By queue and resource: its quota with what those below lend it, and what it may take now."""
+
+    quota: Mapping[tuple[str, str], str]
+    may_take: Mapping[tuple[str, str], str]
+
+
+_UNKNOWN: Final = _Limits({}, {})
+
+
+def _report(queue: GangQueue, limits: _Limits) -> QueueReport:
     inactive = (e for e in queue.status.conditions if (e.type, e.status) == ("Active", "False"))
     fault = next((each.message or each.reason for each in inactive), "")
     return QueueReport(
@@ -146,7 +157,7 @@ def _report(queue: GangQueue, may_take: Mapping[tuple[str, str], str]) -> QueueR
         pending=queue.status.pending,
         admitted=queue.status.admitted,
         # One that is not active admits nothing, whatever its quota has left.
-        resources=tuple(_resources(queue, may_take if not fault else {})),
+        resources=tuple(_resources(queue, limits if not fault else _UNKNOWN)),
         share=share_of(queue),
         shares={each.name: each.share for each in namespace_shares(queue)[:SHOWN]},
     )
@@ -160,19 +171,17 @@ def _quota_held(found: Snapshot) -> dict[str, tuple[str, ...]]:
     return {queue: holders.of(queue, message) for queue, message in first.items()}
 
 
-def _resources(
-    queue: GangQueue, may_take: Mapping[tuple[str, str], str]
-) -> Iterator[ResourceReport]:
+def _resources(queue: GangQueue, limits: _Limits) -> Iterator[ResourceReport]:
     status, quota, holes = queue.status, queue.spec.quota or {}, _holes(queue)
     limited = {*quota, *status.usage}
     for name in sorted({*limited, *holes}, key=lambda each: ("/" not in each, each)):
         yield ResourceReport(
             resource=name,
             used=str(status.usage.get(name, 0)) if name in limited else None,
-            quota=_text(quota, name),
+            quota=limits.quota.get((queue.metadata.name, name), _text(quota, name)),
             reserved=_text(status.reserved, name),
             borrowed=_text(status.borrowed, name),
-            may_take=may_take.get((queue.metadata.name, name)),
+            may_take=limits.may_take.get((queue.metadata.name, name)),
             holes=holes.get(name, {}),
         )
 
@@ -192,18 +201,22 @@ def _text(amounts: Quantities, name: str) -> str | None:
     return str(amounts[name]) if name in amounts else None
 
 
-def _may_take(queues: Iterable[GangQueue]) -> dict[tuple[str, str], str]:
-    """Return what each queue may take now, from the usage that the coordinator wrote."""
+def _limits(queues: Iterable[GangQueue]) -> _Limits:
+    """Work out limits from the usage that the coordinator wrote, as it does itself."""
     usage = usage_of(queues)
     if usage is None:
-        return {}
+        return _UNKNOWN
     tree, used = usage
-    available = tree.available(used)
+    return _Limits(_quantities(tree, tree.subtree), _quantities(tree, tree.available(used)))
+
+
+def _quantities(tree: QuotaTree, amounts: Amounts) -> dict[tuple[str, str], str]:
+    """Return what is limited, as quantities by queue and resource."""
     return {
-        (queue, resource): quantity(resource, max(int(available[at, column]), 0))
+        (queue, resource): quantity(resource, max(int(amounts[at, column]), 0))
         for queue, at in tree.index.items()
         for resource, column in tree.column.items()
-        if tree.limited[at, column] and available[at, column] < MOST
+        if tree.limited[at, column] and amounts[at, column] < MOST
     }
 
 

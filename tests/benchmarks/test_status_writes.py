@@ -11,6 +11,7 @@ from kube.objects.queue import GangQueue
 from scheduling.model.verdict import Reason
 
 
+@pytest.mark.long
 def test_positions_and_numbers_stay_within_the_budget_and_are_right_within_a_minute() -> None:
     found = count(gangs=700, queues=1, seconds=70)
     assert found.most_a_second <= BUDGET
@@ -31,6 +32,7 @@ def queue(parent: str) -> GangQueue:
     return msgspec.convert({"metadata": {"name": "q0"}, "spec": spec}, GangQueue)
 
 
+@pytest.mark.long
 def test_one_change_that_turns_the_reason_of_all_gangs_is_written_at_a_bounded_rate() -> None:
     """The queue itself says so within seconds."""
     gangs = 1100

@@ -225,8 +225,8 @@ def _withhold(api: Api, way: str, path: str) -> None:
     ("way", "path", "other"),
     [
         ("no right", MUTATING, VALIDATING),
-        ("a policy", VALIDATING, MUTATING),
-        ("another controller", MUTATING, VALIDATING),
+        pytest.param("a policy", VALIDATING, MUTATING, marks=pytest.mark.long),
+        pytest.param("another controller", MUTATING, VALIDATING, marks=pytest.mark.long),
         ("not read", VALIDATING, MUTATING),
     ],
 )

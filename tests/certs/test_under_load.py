@@ -394,6 +394,7 @@ def _extender(tls: HotCertificate) -> contextlib.AbstractAsyncContextManager[int
     return scheduler_port(settings, extender, tls, metrics.connections)
 
 
+@pytest.mark.long
 async def test_three_renewals_of_the_extender_fail_no_call_and_need_no_restart(
     extenders: Load,
 ) -> None:
@@ -403,6 +404,7 @@ async def test_three_renewals_of_the_extender_fail_no_call_and_need_no_restart(
     assert len(extenders.api.held.authorities) == 1
 
 
+@pytest.mark.long
 async def test_a_new_authority_of_the_extender_fails_no_call_of_a_scheduler_that_was_restarted(
     extenders: Load, scheduler: Scheduler
 ) -> None:

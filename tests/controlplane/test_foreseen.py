@@ -323,6 +323,7 @@ def create_all(plot: Plot) -> dict[str, str]:
     return files
 
 
+@pytest.mark.long
 def test_pods_of_all_samples_are_foreseen(muster: Muster) -> None:
     """What is worked out from the templates is what the API server stores."""
     with changing_namespace(muster.cluster, "foreseen") as plot:

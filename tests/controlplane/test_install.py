@@ -122,6 +122,7 @@ def removal(directory: Path) -> list[list[str]]:
     return [shlex.split(each.replace("overlay", str(directory))) for each in commands]
 
 
+@pytest.mark.long
 def test_a_wrong_image_is_corrected_by_applying_again_and_removal_ends_well(
     make_cluster: MakeCluster, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from testbed.options import Options
 from testbed.waiting import wait_until
 from tests.controlplane.scheduler_versions import notes_gated_pods
 
-pytestmark = pytest.mark.versions
+pytestmark = [pytest.mark.versions, pytest.mark.long]
 
 GATE = "test.muster.dev/hold"
 LABEL = "test.muster.dev/site"

@@ -22,7 +22,7 @@ from tests.controlplane.rayclusters import Json, gang, group
 from tests.controlplane.scheduler_versions import notes_gated_pods
 from tests.controlplane.test_preemption import urgent, with_queue
 
-pytestmark = pytest.mark.versions
+pytestmark = [pytest.mark.versions, pytest.mark.long]
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 _NUMBERS = itertools.count(1)

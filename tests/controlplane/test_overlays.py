@@ -157,6 +157,7 @@ def test_all_pods_of_an_installation_are_admitted_and_run(cluster: Cluster) -> N
     assert {pod["spec"]["nodeName"] for pod in pods} == {"system-0", "system-1"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(each.name for each in OVERLAYS.iterdir()))
 def test_an_overlay_is_taken_without_a_warning(cluster: Cluster, name: str) -> None:
     assert taken(cluster, OVERLAYS / name) == {"muster:dev"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.page.browser import Browser, missing, open_browser
+from testbed.browser import Browser, missing, open_browser
 from tests.cli.page.reading.test_views import ENTER, SIZES, narrow, press, scheme
 from tests.cli.page.writing.test_forms import DIALOG, FAULT, PLAN, agree, fill, go, send
 from tests.controlplane.plot import Plot

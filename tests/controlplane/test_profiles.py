@@ -18,6 +18,8 @@ from testbed.options import Options
 from tests.controlplane.plot import Plot, is_held, plotted
 from tests.controlplane.rayclusters import Json, gang, group, head
 
+pytestmark = pytest.mark.long
+
 _NUMBERS = itertools.count(1)
 SECOND = "muster-scheduler"
 RAY_NODES = {"pool": "ray"}

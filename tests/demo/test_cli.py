@@ -56,6 +56,7 @@ def kept(tmp_path: Path) -> Iterator[dict[str, str]]:
     run("testbed", "down", "--all", env=env)
 
 
+@pytest.mark.long
 @pytest.mark.controlplane
 def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]) -> None:
     played = run("demo", "--scene", "2", env=kept)
@@ -81,6 +82,7 @@ def test_keep_leaves_a_cluster_that_can_be_used_and_stopped(kept: dict[str, str]
     assert not Path(kubeconfig).exists()
 
 
+@pytest.mark.long
 @pytest.mark.controlplane
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for programs in /proc")
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.controlplane.plot import Plot, is_held, pin
 from tests.controlplane.rayclusters import GANG, Json, group, ray_cluster
 from tests.faults.crew import Crew
@@ -26,6 +28,7 @@ def wait_bound(plot: Plot, count: int) -> list[Json]:
     return bound(plot)
 
 
+@pytest.mark.long
 def test_a_ray_cluster_that_is_partly_pending_becomes_a_gang_that_waits_for_the_rest(
     plot: Plot, crew: Crew
 ) -> None:

@@ -186,7 +186,10 @@ def test_room_that_comes_free_in_an_outage_is_used_after_it(
     assert no_trouble(plot, chronicle)
 
 
-@pytest.mark.parametrize("outage", ["429", "500", "410", "cut"])
+@pytest.mark.parametrize(
+    "outage",
+    ["cut", *(pytest.param(each, marks=pytest.mark.long) for each in ("429", "500", "410"))],
+)
 def test_nothing_is_decided_while_one_watch_is_down(
     plot: Plot, chronicle: Chronicle, crew: Crew, outage: str
 ) -> None:
@@ -229,6 +232,7 @@ def test_a_new_term_does_not_trust_watches_that_are_silent(
     assert no_trouble(plot, chronicle)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("watch", ["ray pods", pytest.param("other pods", marks=pytest.mark.long)])
 def test_a_watch_that_falls_silent_alone_is_soon_opened_again(
     plot: Plot, chronicle: Chronicle, crew: Crew, watch: str

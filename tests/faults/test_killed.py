@@ -19,6 +19,7 @@ LONG = [pytest.mark.long, pytest.mark.timeout(1800)]
 SHORT = [pytest.mark.timeout(900)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("replicas", "gangs", "kills", "seed"),
     [

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
+import pytest
+
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group, pod, requests
@@ -66,6 +68,7 @@ def millis(found: Json) -> int:
     return int(cpu.removesuffix("m")) if cpu.endswith("m") else 1000 * int(cpu)
 
 
+@pytest.mark.long
 def test_fillers_take_no_reserved_room_though_the_release_is_held_and_its_leader_killed(
     plot: Plot, crew: Crew
 ) -> None:
@@ -93,6 +96,7 @@ def test_fillers_take_no_reserved_room_though_the_release_is_held_and_its_leader
     assert nominated(plot) == []
 
 
+@pytest.mark.long
 def test_a_nominated_start_goes_on_though_each_of_its_leaders_is_killed(
     plot: Plot, crew: Crew, chronicle: Chronicle
 ) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from kube.objects import names
 from testbed.waiting import wait_until
 from tests.controlplane.dashboards import Dashboards
@@ -69,6 +71,7 @@ def clear(plot: Plot) -> None:
     plot.wait_no_queue("team")
 
 
+@pytest.mark.long
 def test_whatever_step_of_a_preemption_a_leader_dies_at_the_next_one_ends_or_undoes_it(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
@@ -125,6 +128,7 @@ def test_whatever_step_of_a_preemption_a_leader_dies_at_the_next_one_ends_or_und
     clear(plot)
 
 
+@pytest.mark.long
 def test_whatever_step_of_a_suspension_a_leader_dies_at_the_rayjob_is_resumed(
     plot: Plot, crew: Crew, dashboards: Dashboards
 ) -> None:

@@ -212,6 +212,7 @@ def test_a_node_that_kube_scheduler_refuses_though_it_looks_free_is_not_tried_tw
     assert not list(twice_released(chronicle.ledger))
 
 
+@pytest.mark.long
 def test_a_broken_gang_is_stopped_whole_where_its_queue_says_so(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:

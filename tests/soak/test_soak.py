@@ -1,4 +1,4 @@
-"""A minute of every fault on a control plane; `make soak` takes longer, and more nodes."""
+"""Minutes of every fault on a control plane; `make soak` takes longer, and more nodes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ NODES = 40
 
 
 @pytest.mark.controlplane
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("mix", "minutes"),
     [
         pytest.param(RAY_ALONE, 1.0, id="ray"),
-        pytest.param(EVERYTHING, 3.0, id="everything", marks=pytest.mark.long),
+        pytest.param(EVERYTHING, 3.0, id="everything"),
     ],
 )
 def test_every_invariant_holds_for_minutes(tmp_path: Path, mix: Mix, minutes: float) -> None:

@@ -31,6 +31,7 @@ def testbed(tmp_path: Path) -> Iterator[Run]:
     run("down", "--all")
 
 
+@pytest.mark.long
 @pytest.mark.controlplane
 def test_a_cluster_is_up_until_it_is_taken_down(testbed: Run) -> None:
     started = testbed("up", "--nodes", "3", "--gpus", "8", "--cpus", "96", "--label", "zone=a")

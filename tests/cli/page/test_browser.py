@@ -13,7 +13,7 @@ from cli.page.on_laptop import laptop_page
 from cli.page.safety.guards import ADDRESS
 from cli.page.server import serving
 from cli.report.queues import QueueReport
-from tests.cli.page.browser import Browser, missing, open_browser
+from testbed.browser import Browser, missing, open_browser
 from tests.cli.page.reading.fake_api import FakeApi, client_of
 from tests.cli.page.reports import GPU, gang, status
 from tests.cli.page.test_server import Cluster

@@ -55,6 +55,16 @@ def test_what_a_queue_may_take_is_its_quota_and_what_it_may_borrow() -> None:
     assert taken["b"][0].may_take == "12"
 
 
+def test_the_quota_of_a_parent_is_what_its_gangs_and_those_below_share() -> None:
+    """As `kubectl get gangqueues` has it: what it uses counts in the same."""
+    lends = queue("a", {GPU: 8}, "company", rules={"lendingLimit": {GPU: 6}})
+    tree = (queue("company", {GPU: 4}), lends, queue("b", {GPU: 4}, "company"))
+    quota = {
+        each.name: each.resources[0].quota for each in queues_report(Snapshot(queues=tree)).queues
+    }
+    assert quota == {"company": "14", "a": "8", "b": "4"}
+
+
 def test_waiting_gangs_come_by_position_then_priority_then_age() -> None:
     gangs = (
         gang("late", position=3, created="2026-11-22T08:00:00Z"),

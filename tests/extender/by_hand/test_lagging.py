@@ -67,6 +67,7 @@ def plot(pair: Pair) -> Iterator[Plot]:
         yield plot
 
 
+@pytest.mark.long
 def test_room_of_a_pod_passed_by_one_replica_is_not_given_away_by_the_other(
     pair: Pair, plot: Plot
 ) -> None:

@@ -190,6 +190,7 @@ def test_when_a_reservation_ends_refused_pods_are_tried_again(plot: Plot) -> Non
     assert set(plot.gpus().values()) == {8}  # and packed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("count", "quiet"),
     [

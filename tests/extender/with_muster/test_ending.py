@@ -71,6 +71,7 @@ def wait_it_has_the_room(other: Plot) -> None:
     other.wait(lambda: other.get("Pod", "wants")["spec"].get("nodeName"), "the pod to be bound")
 
 
+@pytest.mark.long
 def test_slots_are_not_kept_for_ever_past_a_quota(plot: Plot, other: Plot) -> None:
     """The pods are not there, so the tenant's quota does not count what is kept for them."""
     run_gang(plot)

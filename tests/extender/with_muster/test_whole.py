@@ -101,6 +101,7 @@ def test_a_gang_binds_whole_after_a_burst_and_keeps_its_slots(
         assert _wait_whole(plot, size) == slots
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("configured", [True, False])
 def test_where_the_extender_is_not_asked_the_gang_is_repaired(
     muster: Muster, proxy: Proxy, plot: Plot, configured: bool

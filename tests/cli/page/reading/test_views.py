@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.page.browser import Browser, missing, open_browser
+from testbed.browser import Browser, missing, open_browser
 from tests.cli.page.reading.fake_api import FakeApi, gang, ray_cluster
 from tests.cli.page.reading.test_one_cluster import HTML, event, pod
 from tests.cli.page.reading.test_room import filled

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.page.browser import Browser, missing, open_browser
+from testbed.browser import Browser, missing, open_browser
 from tests.cli.page.people import ADA, SECRET, People, on_laptop
 from tests.cli.page.reading.test_views import ENTER, SIZES, WIDER, narrow, press, scheme, tab_to
 from tests.cli.page.test_browser import POOR_CONTRAST, resize, roles
