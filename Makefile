@@ -106,7 +106,7 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m testbed build --kuberay 1.5.1
 	$(BIN)/python -m testbed build --kuberay 1.4.2
-	@$(MAKE) ray || echo "No Ray, so the test of its autoscaler will be skipped." >&2
+	@$(MAKE) ray || echo "No Ray, so the tests of its autoscaler and of jobs will be skipped." >&2
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
 
@@ -169,7 +169,7 @@ $(DOCS_VENV)/ready: requirements/docs.txt
 docs: $(DOCS_VENV)/ready ## build the pages of docs/ as a site in out/site
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet --site-dir out/site
 
-# Ray itself, for the long test of its autoscaler alone: 80 MB that nothing else needs.
+# Ray itself, for the long tests of its autoscaler and of jobs alone: 150 MB that nothing else needs.
 RAY_VENV := out/ray-venv
 
 $(RAY_VENV)/ready: requirements/ray.txt
@@ -178,7 +178,7 @@ $(RAY_VENV)/ready: requirements/ray.txt
 	@touch $@
 
 .PHONY: ray
-ray: $(RAY_VENV)/ready ## install Ray beside .venv, for the long test of its autoscaler
+ray: $(RAY_VENV)/ready ## install Ray beside .venv, for the long tests of its autoscaler and of jobs
 
 .PHONY: wheel
 wheel: venv ## write wheel and source archive to dist/

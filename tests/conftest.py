@@ -30,6 +30,7 @@ _APART = (
     "tests/controlplane/test_nomination_facts.py",
     "tests/controlplane/test_nominations.py",
     "tests/controlplane/test_profiles.py",
+    "tests/controlplane/test_real_jobs.py",
     "tests/controlplane/test_removal.py",
     "tests/faults/test_ledger.py",
     "tests/faults/test_proxy.py",

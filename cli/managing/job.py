@@ -19,7 +19,7 @@ def new_job(name: str, namespace: str, form: JobForm, cluster: Json | None) -> J
     if not form.entrypoint.strip():
         raise Unusable("COMMAND: absent; allowed: -- and a command, as in: -- python train.py")
     metadata: Json = {"name": check_name("NAME", name, LONGEST_JOB), "namespace": namespace}
-    spec: Json = {"entrypoint": form.entrypoint, **_options(form)}
+    spec: Json = {"entrypoint": as_entrypoint(form.entrypoint), **_options(form)}
     if cluster is None:
         spec["clusterSelector"] = {names.RAY_CLUSTER: form.cluster}
         _check_selecting(form)
@@ -39,6 +39,26 @@ def new_job(name: str, namespace: str, form: JobForm, cluster: Json | None) -> J
 def command_of(words: Sequence[str]) -> str:
     """Return the command as a shell has to read it; one word is a line of shell already."""
     return words[0] if len(words) == 1 else shlex.join(words)
+
+
+def as_entrypoint(line: str) -> str:
+    """Return what KubeRay has to be given for Ray to run a line of shell as it stands.
+
+    KubeRay puts it into a line of its submitter's shell: what follows `&&` would run there. Ray
+    then joins the words that are left, and its older releases quote only those with blanks.
+    """
+    line = line.strip()
+    return line if _reaches_ray(line) else shlex.join(("sh", "-c", line))
+
+
+def _reaches_ray(line: str) -> bool:
+    """Whether a line is nothing but words, and Ray quotes those that a shell would change."""
+    try:
+        words = shlex.split(line)
+    except ValueError:  # a quotation without an end
+        return False
+    kept = all(shlex.quote(word) == word or " " in word or "\t" in word for word in words)
+    return kept and shlex.join(words) == line
 
 
 def _options(form: JobForm) -> Json:

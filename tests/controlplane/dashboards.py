@@ -24,6 +24,8 @@ from tests.controlplane.rayclusters import Json
 
 JOBS = "/api/jobs/"
 SERVE = "/api/serve/applications/"
+TOKEN = "X-Ray-Authorization"
+"""Where KubeRay sends the token of Ray clusters that want one."""
 _ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 Answer = tuple[http.HTTPStatus, Json]
@@ -79,8 +81,8 @@ class Dashboards(Closing):
         assert self.runs(plot, cluster, job_id)
         self._jobs[_job_on(plot, cluster, job_id)] = status
 
-    def answer(self, method: str, url: str, body: bytes) -> Answer:
-        """Answer one request to a dashboard."""
+    def answer(self, method: str, url: str, body: bytes, token: str) -> Answer:  # noqa: ARG002
+        """Answer one request to a dashboard; none that is played asks for a token."""
         asked = urllib.parse.urlsplit(url)
         service, namespace = [*(asked.hostname or "").split("."), ""][:2]
         head = self._head_behind(namespace, service)
@@ -155,7 +157,8 @@ def _handler(dashboards: Dashboards) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, content = dashboards.answer(self.command, self.path, body)
+            token = self.headers.get(TOKEN, "")
+            status, content = dashboards.answer(self.command, self.path, body, token)
             sent = json.dumps(content).encode() if status == http.HTTPStatus.OK else b"no answer"
             self.send_response(status)
             self.send_header("Content-Length", str(len(sent)))

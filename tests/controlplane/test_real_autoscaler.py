@@ -7,7 +7,8 @@ import pytest
 
 from testbed.muster import Muster
 from testbed.nodes import NodeSpec
-from testbed.ray_runtime import Asked, RayRuntime, missing
+from testbed.ray_nodes import missing
+from testbed.ray_runtime import Asked, RayRuntime
 from tests.controlplane.plot import PLENTY, Plot, condition, is_held
 from tests.controlplane.rayclusters import gang, group
 from tests.controlplane.test_running import minimums

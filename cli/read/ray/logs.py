@@ -91,6 +91,8 @@ async def _pass_one(
     params: Mapping[str, str],
     out: Out,
 ) -> None:
+    if not source.has_node:
+        raise Absent(f"pod {namespace}/{source.pod}: it has no node yet")
     asked = {**params, "container": source.container}
     async with reader.log(namespace, source.pod, asked) as pieces:
         async for piece in pieces:
@@ -105,13 +107,19 @@ async def follow_job(
     params: Mapping[str, str],
     out: Out,
 ) -> Job:
-    """Pass the log of a job on, from when it begins until it ends; returns the job as it ended."""
+    """Pass the log of a job on, from when it begins until it ends; returns the job as it ended.
+
+    A submitter that dies has a successor, whose log has all that the job has printed.
+    """
     said = ""
     while True:
         try:
             sources = await job_logs(reader, namespace, name)
             await pass_all(reader, namespace, sources, params, out)
-            return await _ended(reader, namespace, name)
+            ended = await _ended(reader, namespace, name, sources)
+            if ended is not None:
+                return ended
+            out.say("its submitter ended early: the log of the next one begins anew")
         except Absent as not_yet:
             job = await read_job(reader, namespace, name)
             if is_over(job) or job.spec.submission_mode in ("HTTPMode", "InteractiveMode"):
@@ -122,11 +130,18 @@ async def follow_job(
         await asyncio.sleep(PAUSE)
 
 
-async def _ended(reader: Reader, namespace: str, name: str) -> Job:
-    """Wait until KubeRay says how a job ended; one whose submitter ended early may run on."""
+async def _ended(
+    reader: Reader, namespace: str, name: str, followed: list[LogSource]
+) -> Job | None:
+    """Wait until KubeRay says how a job ended; one whose submitter ended early may run on.
+
+    None where another submitter has taken over from the one that was followed.
+    """
     for _ in range(int(ENDING / PAUSE)):
         job = await read_job(reader, namespace, name)
         if is_over(job):
             return job
+        if await job_logs(reader, namespace, name) != followed:
+            return None
         await asyncio.sleep(PAUSE)
     return job

@@ -24,6 +24,8 @@ class LogSource:
 
     pod: str
     container: str
+    has_node: bool = True
+    """Without a node the API server answers with an empty log, followed or not."""
 
 
 def of_cluster(
@@ -58,7 +60,7 @@ def _source(pod: Pod, container: str) -> LogSource:
         raise Unusable(
             f"--container: {container}; allowed of pod {pod.metadata.name}: {', '.join(there)}"
         )
-    return LogSource(pod.metadata.name, container or there[0])
+    return LogSource(pod.metadata.name, container or there[0], bool(pod.spec.node_name))
 
 
 def of_job(job: Job, submitters: Sequence[Pod], cluster: Iterable[Pod]) -> list[LogSource]:

@@ -1,5 +1,6 @@
 """Scaling, suspending, jobs, queues, deletions and patches: what is written, what is refused."""
 
+import shlex
 from typing import Any
 
 import pytest
@@ -124,6 +125,26 @@ def test_a_job_that_kuberay_would_refuse_is_refused(name: str, asked: JobForm, s
 def test_the_words_of_a_command_stay_words() -> None:
     assert command_of(["python", "a.py", "two words"]) == "python a.py 'two words'"
     assert command_of(["cd x && python a.py"]) == "cd x && python a.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "entrypoint"),
+    [
+        ("  python a.py --lr 0.1\n", "python a.py --lr 0.1"),
+        ("python -c 'print(1); print(2)'", "python -c 'print(1); print(2)'"),
+        ("cd x && python a.py", "sh -c 'cd x && python a.py'"),
+        ("python -c 'print(1)'", """sh -c 'python -c '"'"'print(1)'"'"''"""),
+        ("a.py > log", "sh -c 'a.py > log'"),
+        ("first\nsecond", "sh -c 'first\nsecond'"),
+        ("an open ' quotation", """sh -c 'an open '"'"' quotation'"""),
+    ],
+)
+def test_ray_gets_a_line_of_shell_as_it_stands(line: str, entrypoint: str) -> None:
+    """KubeRay's submitter reads it as a part of a line of its own shell."""
+    found = new_job("n", "team", JobForm(entrypoint=line, cluster="train"), None)
+    assert found["spec"]["entrypoint"] == entrypoint
+    words = shlex.split(entrypoint)
+    assert words == (shlex.split(line) if words[0] == "python" else ["sh", "-c", line])
 
 
 def test_a_suspended_cluster_takes_no_job_and_one_that_is_not_ready_lets_it_wait() -> None:

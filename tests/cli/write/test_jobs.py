@@ -38,7 +38,7 @@ def double(cluster: Double, monkeypatch: pytest.MonkeyPatch) -> Double:
 
 
 def pod_spec(*containers: str) -> Json:
-    return {"containers": [{"name": each} for each in containers]}
+    return {"nodeName": "node", "containers": [{"name": each} for each in containers]}
 
 
 def running(double: Double, name: str, **spec: object) -> None:
@@ -82,7 +82,7 @@ async def test_a_job_may_have_a_cluster_of_its_own(
     done = await muster("submit", "nightly", *options, "--no-fit", "--", "python a.py && b")
     assert done.exit_code == 0, done.stderr
     made = double.get("rayjobs", "nightly", "team")
-    assert made["spec"]["entrypoint"] == "python a.py && b"
+    assert made["spec"]["entrypoint"] == "sh -c 'python a.py && b'"
     assert made["spec"]["runtimeEnvYAML"] == "pip: [x]\n"
     assert made["spec"]["rayClusterSpec"]["rayVersion"] == "2.52.0"
     assert "clusterSelector" not in made["spec"]
@@ -146,6 +146,38 @@ async def test_a_job_is_followed_from_before_it_begins_to_its_end(
     assert "waiting: RayJob nightly has not begun, and has no pod" in done.stderr
     assert "waiting: pod team/nightly-x: container" in done.stderr
     assert done.stderr.endswith("RayJob team/nightly: SUCCEEDED\n")
+
+
+async def test_the_next_submitter_is_followed_where_one_ends_early(
+    double: Double, muster: Run
+) -> None:
+    """The first one ends while the job runs; the second has no node at once, then all the log."""
+    job(double, "nightly", jobStatus="RUNNING", jobDeploymentStatus="Running")
+    submitter(double, "nightly-1", "nightly", b"one\n")
+    steps = iter(("", "dies", "", "", "placed", "", "over"))
+
+    def go_on(request: str) -> None:
+        if not request.endswith("/rayjobs/nightly"):
+            return
+        match next(steps, ""):
+            case "dies":
+                del double.objects["pods", "team", "nightly-1"]
+                submitter(double, "nightly-2", "nightly", b"one\ntwo\n")
+                del double.get("pods", "nightly-2", "team")["spec"]["nodeName"]
+            case "placed":
+                double.get("pods", "nightly-2", "team")["spec"]["nodeName"] = "node"
+            case "over":
+                found = double.get("rayjobs", "nightly", "team")
+                found["status"] = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}
+
+    double.behind = go_on
+    done = await muster("logs", "--job", "nightly", "--follow")
+    assert (done.exit_code, done.stdout) == (0, "one\none\ntwo\n")
+    assert done.stderr.splitlines() == [
+        "its submitter ended early: the log of the next one begins anew",
+        "waiting: pod team/nightly-2: it has no node yet",
+        "RayJob team/nightly: SUCCEEDED",
+    ]
 
 
 # ---- logs
