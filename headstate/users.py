@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 COMMANDS: Final = (
@@ -19,10 +18,13 @@ COMMANDS: Final = (
 )
 """What Ray 2.41 and newer sends; without any one of them the head or its clean-up ends."""
 
+WITHOUT_GROWTH: Final = tuple(each for each in COMMANDS if each not in ("hset", "hsetnx", "incrby"))
+"""What is left to a RayCluster over the operator's limit: to read, and to make room."""
+
 _USER: Final = re.compile(r"ray-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _KEY: Final = re.compile(r"RAY([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})@")
-_SILENT: Final = frozenset(("sanitize-payload", "resetchannels"))
-"""What servers add to a user that was set here, by their version."""
+_SILENT: Final = frozenset(("reset", "sanitize-payload", "resetchannels"))
+"""What stands in one of the two alone: rules as they are set, and as servers say them."""
 
 
 def user_of(uid: str) -> str:
@@ -67,14 +69,16 @@ def digests_of(keys: Iterable[bytes], uid: str) -> frozenset[str]:
     return frozenset(digest_of(password_of(key, uid)) for key in keys)
 
 
-def rule_of(uid: str, digests: Collection[str]) -> tuple[str, ...]:
+def rule_of(
+    uid: str, digests: Collection[str], commands: Collection[str] = COMMANDS
+) -> tuple[str, ...]:
     """Return the rule of a user, as arguments of ACL SETUSER after the name.
 
     `DUMMY` is a key that Ray deletes when it connects.
     """
     assert is_uid(uid), uid
     passwords = (f"#{each}" for each in sorted(digests))
-    allowed = (f"+{each}" for each in COMMANDS)
+    allowed = (f"+{each}" for each in commands)
     keys = (f"~{keys_of(uid)}", "~DUMMY")
     return ("reset", "on", *passwords, *keys, "resetchannels", "-@all", *allowed)
 
@@ -83,37 +87,22 @@ CLOSED: Final = ("reset", "off")
 """The rule of a user that may do nothing any more, whatever connections it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What one server needs, by uid."""
-
-    to_set: tuple[str, ...]
-    left_over: tuple[str, ...]
-    """Users without a RayCluster."""
+def lacking_names(users: Iterable[str], wanted: Collection[str]) -> tuple[str, ...]:
+    """Return the uids that a server, which has these users, lacks a user of."""
+    there = {uid_of_user(user) for user in users}
+    return tuple(sorted(uid for uid in wanted if uid not in there))
 
 
-def by_names(users: Iterable[str], wanted: Collection[str]) -> Changes:
-    """Compare a server's names of users with the uids that should have one."""
-    there = {uid for user in users if (uid := uid_of_user(user))}
-    return _changes(there, there, wanted)
-
-
-def by_rules(lines: Iterable[str], wanted: Mapping[str, Collection[str]]) -> Changes:
-    """Compare a server's rules (ACL LIST) with uids and the digests of their passwords."""
-    rules = dict(_rule(line) for line in lines)
-    there = {uid: rule for user, rule in rules.items() if (uid := uid_of_user(user))}
-    right = {uid for uid, digests in wanted.items() if there.get(uid) == _said(uid, digests)}
-    return _changes(right, there, wanted)
-
-
-def _changes(right: Iterable[str], there: Iterable[str], wanted: Iterable[str]) -> Changes:
-    to_set, left_over = {*wanted} - {*right}, {*there} - {*wanted}
-    return Changes(tuple(sorted(to_set)), tuple(sorted(left_over)))
-
-
-def _said(uid: str, digests: Collection[str]) -> frozenset[str]:
-    """Return the rule of a user as a server says it, in whatever order."""
-    return frozenset(rule_of(uid, digests)) - _SILENT - {"reset"}
+def lacking_rules(lines: Iterable[str], wanted: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return the uids whose users a server (ACL LIST) lacks, or has with other rules."""
+    there = dict(_rule(line) for line in lines)
+    return tuple(
+        sorted(
+            uid
+            for uid, rule in wanted.items()
+            if there.get(user_of(uid)) != frozenset(rule) - _SILENT
+        )
+    )
 
 
 def _rule(line: str) -> tuple[str, frozenset[str]]:

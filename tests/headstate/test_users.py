@@ -8,11 +8,12 @@ import pytest
 
 from headstate.users import (
     COMMANDS,
-    by_names,
-    by_rules,
+    WITHOUT_GROWTH,
     digest_of,
     digests_of,
     is_uid,
+    lacking_names,
+    lacking_rules,
     password_of,
     rule_of,
     uid_of_key,
@@ -66,16 +67,14 @@ def test_users_and_keys_tell_their_uid_and_others_tell_none() -> None:
         assert uid_of_key(other) is None
 
 
-def test_names_tell_who_is_missing_and_who_is_left_over() -> None:
-    found = by_names(["default", "muster", user_of(ONE), user_of(THREE)], {ONE, TWO})
-    assert (found.to_set, found.left_over) == ((TWO,), (THREE,))
+def test_names_tell_which_users_are_missing() -> None:
+    assert lacking_names(["default", "muster", user_of(ONE), user_of(THREE)], {ONE, TWO}) == (TWO,)
 
 
 def test_a_rule_that_is_right_is_left_alone() -> None:
-    wanted = {uid: digests_of([KEY], uid) for uid in (ONE, TWO)}
-    lines = [ADMIN, *(listed(uid, digests) for uid, digests in wanted.items())]
-    found = by_rules(lines, wanted)
-    assert (found.to_set, found.left_over) == ((), ())
+    wanted = {uid: rule_of(uid, digests_of([KEY], uid)) for uid in (ONE, TWO)}
+    lines = [ADMIN, *(listed(uid, digests_of([KEY], uid)) for uid in wanted)]
+    assert lacking_rules(lines, wanted) == ()
 
 
 @pytest.mark.parametrize(
@@ -93,11 +92,10 @@ def test_a_rule_that_is_right_is_left_alone() -> None:
     ],
 )
 def test_a_rule_that_differs_is_set_anew(line: str) -> None:
-    found = by_rules([ADMIN, line], {ONE: digests_of([KEY], ONE)})
-    assert (found.to_set, found.left_over) == ((ONE,), ())
+    assert lacking_rules([ADMIN, line], {ONE: rule_of(ONE, digests_of([KEY], ONE))}) == (ONE,)
 
 
-def test_rules_tell_who_is_left_over_too() -> None:
-    lines = [listed(THREE, digests_of([KEY], THREE))]
-    found = by_rules(lines, {ONE: digests_of([KEY], ONE)})
-    assert (found.to_set, found.left_over) == ((ONE,), (THREE,))
+def test_one_over_the_limit_may_read_and_make_room() -> None:
+    assert {*COMMANDS} - {*WITHOUT_GROWTH} == {"hset", "hsetnx", "incrby"}
+    rule = rule_of(ONE, digests_of([KEY], ONE), WITHOUT_GROWTH)
+    assert lacking_rules([listed(ONE, digests_of([KEY], ONE))], {ONE: rule}) == (ONE,)

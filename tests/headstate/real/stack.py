@@ -1,0 +1,189 @@
+"""Three servers and three Sentinels as processes, started by the scripts of manifests/redis."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from headstate.settings import Settings
+from headstate.shell.keys import new_key
+from testbed.ports import PortAllocator
+from tests.packaging.tree import ROOT
+
+SCRIPTS = ROOT / "manifests" / "redis" / "scripts.yaml"
+HOST = "127.0.0.1"
+PROGRAMS = ("redis-server", "redis-sentinel", "redis-cli")
+PACKAGES = "apt-get install redis-server redis-sentinel"
+WAIT = 60.0
+"""Seconds for whatever is waited for: a failover takes some 6 s on a quiet machine."""
+
+
+def skip_without_redis() -> None:
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"no {', '.join(missing)}: {PACKAGES}")
+
+
+class Stack:
+    """The processes, by the number of their pod."""
+
+    def __init__(self, folder: Path, ports: PortAllocator, **more: str) -> None:
+        self.folder = folder
+        self._more = more
+        self._ports = ports
+        self.servers = [f"{HOST}:{ports.allocate()}" for _ in range(3)]
+        self.sentinels = [f"{HOST}:{ports.allocate()}" for _ in range(3)]
+        self.keys = folder / "keys"
+        self.keys.mkdir()
+        for name in ("key", "password"):
+            (self.keys / name).write_text(new_key())
+        self._scripts = folder / "scripts"
+        self._scripts.mkdir()
+        found = yaml.safe_load(SCRIPTS.read_text(encoding="utf-8"))
+        for name, text in found["data"].items():
+            (self._scripts / name).write_text(text)
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def password(self) -> str:
+        return (self.keys / "password").read_text()
+
+    def start(self) -> None:
+        for number in range(3):
+            self.start_server(number)
+        for number in range(3):
+            self.start_sentinel(number)
+
+    def start_server(self, number: int) -> None:
+        self._start(self.servers[number], "server.sh", self.data(number))
+
+    def start_sentinel(self, number: int) -> None:
+        folder = self.folder / f"sentinel-{number}"
+        folder.mkdir(exist_ok=True)
+        self._start(self.sentinels[number], "sentinel.sh", folder)
+
+    def data(self, number: int) -> Path:
+        folder = self.folder / f"server-{number}"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def kill(self, at: str, number: int = signal.SIGKILL) -> None:
+        process = self.processes[at]
+        process.send_signal(number)
+        if number == signal.SIGKILL:
+            process.wait()
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def _start(self, at: str, script: str, folder: Path) -> None:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "DIR": str(folder),
+            "KEYS": str(self.keys),
+            "HOST": HOST,
+            "PORT": at.rpartition(":")[2],
+            "SERVERS": " ".join(self.servers),
+            "SENTINELS": " ".join(self.sentinels),
+            "CLI": "redis-cli",
+            "SERVER": "redis-server",
+            "SENTINEL": "redis-sentinel",
+            **self._more,
+        }
+        with (folder / "log").open("ab") as out:
+            self.processes[at] = subprocess.Popen(
+                ["sh", str(self._scripts / script)], env=environment, stdout=out, stderr=out
+            )
+
+    def client(self, at: str, user: str = "muster", password: str | None = None) -> Redis:
+        host, _, port = at.rpartition(":")
+        return Redis(
+            host=host,
+            port=int(port),
+            username=user,
+            password=self.password if password is None else password,
+            socket_timeout=3,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=True,
+            protocol=2,
+        )
+
+    def settings(self, **more: object) -> Settings:
+        given = {
+            "servers": self.servers,
+            "sentinels": self.sentinels,
+            "key_directory": self.keys,
+            "server_timeout": 1.0,
+            **more,
+        }
+        return Settings.model_construct(**{**Settings().model_dump(), **given})  # type: ignore[arg-type]
+
+    async def primary(self) -> str | None:
+        """The server that says that it is one, where only one does."""
+        found = [at for at in self.servers if await self.role(at) == "master"]
+        return found[0] if len(found) == 1 else None
+
+    async def role(self, at: str) -> str | None:
+        async with self.client(at) as client:
+            try:
+                return str((await client.info("replication"))["role"])
+            except (RedisError, OSError):
+                return None
+
+    async def settled(self) -> str:
+        """Wait for a primary with two replicas that all Sentinels agree on."""
+        await until(self._is_settled)
+        found = await self.primary()
+        assert found is not None
+        return found
+
+    async def _is_settled(self) -> bool:
+        primary = await self.primary()
+        if primary is None:
+            return False
+        async with self.client(primary) as client:
+            links = (await client.info("replication"))["connected_slaves"]
+        named = [await self.named(each) for each in self.sentinels]
+        return links == 2 and named == [primary] * 3
+
+    async def named(self, sentinel: str) -> str | None:
+        async with self.client(sentinel) as client:
+            try:
+                asked = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "muster")
+                return ":".join(await client.execute_command(*asked))
+            except (RedisError, OSError):
+                return None
+
+
+async def until(holds: Callable[[], Awaitable[bool]], seconds: float = WAIT) -> None:
+    async with asyncio.timeout(seconds):
+        while not await holds():  # noqa: ASYNC110 - another process makes it hold
+            await asyncio.sleep(0.1)
+
+
+@contextmanager
+def stack(folder: Path, **more: str) -> Iterator[Stack]:
+    skip_without_redis()
+    ports = PortAllocator()
+    found = Stack(folder, ports, **more)
+    try:
+        found.start()
+        yield found
+    finally:
+        found.stop()
+        ports.close()
