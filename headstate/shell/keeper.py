@@ -86,6 +86,8 @@ class Keeper:
         """Keys without a RayCluster, by uid, as of the last walk."""
         self._primary: str | None = None
         self._pointed: tuple[str, int] | None = None
+        self._passwords: tuple[str, ...] = ()
+        """Those that all servers and Sentinels are known to take."""
 
     async def run(self, looked: Callable[[], None]) -> None:
         """Look for ever, and say so after each look that could be made."""
@@ -113,6 +115,7 @@ class Keeper:
         if self._primary in answering and self._is_due("survey", settings.survey_seconds):
             await self._survey(self._primary)
         await self._set_users(answering, keys)
+        await self._set_passwords(keys)
         if suffices(answering, len(settings.servers), self._primary):
             await self._write_secrets(keys)
             await self._clear(answering)
@@ -145,6 +148,15 @@ class Keeper:
         done = await self._tried(name, self._servers.set_users(name, rules))
         self._metrics.count("user", done=done, times=len(rules))
         return done
+
+    async def _set_passwords(self, keys: Keys) -> None:
+        """Have Muster's own users take the passwords of now; they start with those of then."""
+        if self._passwords == keys.administrators:
+            return
+        if self._is_due("passwords", AGAIN):
+            every = self._servers.set_passwords(keys.administrators)
+            if await self._tried("all of them", every):
+                self._passwords = keys.administrators
 
     # ---- Secrets
 
@@ -296,9 +308,14 @@ class Keeper:
             for what, at in self._next.items()
             if not isinstance(what, tuple) or what[1] in heads
         }
-        await self._cluster.publish({"at": now, "keys": len(keys.users), **report})
+        await self._cluster.publish({"at": now, "keys": self._taken(keys), **report})
 
     # ---- small things
+
+    def _taken(self, keys: Keys) -> int:
+        """Return how many keys are in use; one until all servers take the second password too."""
+        both = len(keys.administrators) == len(keys.users)
+        return len(keys.users) if both and self._passwords == keys.administrators else 1
 
     def _count(self) -> None:
         heads = self._mine()

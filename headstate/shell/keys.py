@@ -16,7 +16,7 @@ from kube.api.resources import SECRETS
 KEY, PASSWORD, NEXT = "key", "password", ".next"
 SECRET_OF: Final = {KEY: "muster-redis-keys", PASSWORD: "muster-redis-passwords"}
 """The servers get the second one alone."""
-_WRITTEN: Final = re.compile(r"[0-9a-f]{64,128}")
+FORM: Final = re.compile(r"[0-9a-f]{64,128}")
 ALLOWED: Final = "64 to 128 hexadecimal digits, in lower case"
 
 
@@ -72,6 +72,6 @@ def _read(folder: Path, name: str) -> tuple[str, ...]:
     following = folder / f"{name}{NEXT}"
     newest = [following.read_text(encoding="utf-8").strip()] if following.exists() else []
     for each in (*newest, first):
-        if not _WRITTEN.fullmatch(each):
+        if not FORM.fullmatch(each):
             raise NoKeys(f"{folder / name}: not a key; allowed: {ALLOWED}")
     return (*newest, first)

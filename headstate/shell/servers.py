@@ -14,12 +14,14 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, RedisError
 
 from headstate.plan import ServerState
-from headstate.users import CLOSED, uid_of_key, user_of
+from headstate.users import CLOSED, digest_of, uid_of_key, user_of
 
 log = structlog.get_logger(__name__)
 
 USER: Final = "muster"
 """Muster's own user on servers and Sentinels."""
+OF_SERVERS: Final = ("muster-replica", "muster-sentinel")
+"""Users of replicas and of Sentinels on the servers."""
 PRIMARY_NAME: Final = "muster"
 """How Sentinels call the primary and its replicas."""
 BATCH: Final = 500
@@ -144,6 +146,31 @@ class Servers:
                 pipe.execute_command("ACL", "SETUSER", user_of(uid), *rules[uid])
             await pipe.execute()
         await client.execute_command("ACL", "SAVE")
+
+    async def set_passwords(self, passwords: Sequence[str]) -> None:
+        """Have all servers and Sentinels take these passwords of Muster's own users.
+
+        They show the first one to each other only after all of them take it.
+        """
+        digests = [f"#{digest_of(each)}" for each in passwords]
+        for users, connections in (
+            ((USER, *OF_SERVERS), self._servers.values()),
+            ((USER,), self._sentinels),
+        ):
+            for each in connections:
+                client = await each.ask(self._passwords)
+                for user in users:
+                    await client.execute_command("ACL", "SETUSER", user, "resetpass", *digests)
+        for server in self._servers.values():
+            client = await server.ask(self._passwords)
+            await client.execute_command("CONFIG", "SET", "masterauth", passwords[0])
+            await client.execute_command("ACL", "SAVE")
+        for sentinel in self._sentinels:
+            client = await sentinel.ask(self._passwords)
+            shown = ("SENTINEL", "SET", PRIMARY_NAME, "auth-pass", passwords[0])
+            await client.execute_command(*shown)
+            between = ("SENTINEL", "CONFIG", "SET", "sentinel-pass", passwords[0])
+            await client.execute_command(*between)
 
     async def close_users(self, name: str, uids: Collection[str]) -> None:
         """Take all rights of users on one server, of those that are connected too."""

@@ -37,6 +37,7 @@ class FakeServers:
         self.refusing: set[str] = set()
         self.named: list[str | None] = ["a:1"] * 3
         self.done: list[str] = []
+        self.passwords: list[tuple[str, ...]] = []
         self.cut: str = ""
         """The step at which the program is killed."""
 
@@ -64,6 +65,11 @@ class FakeServers:
     async def set_users(self, name: str, rules: Mapping[str, Sequence[str]]) -> None:
         self._step("set", name)
         self.users[name].update({user_of(uid): tuple(rule) for uid, rule in rules.items()})
+
+    async def set_passwords(self, passwords: Sequence[str]) -> None:
+        for name in NAMES:
+            self._step("passwords", name)
+        self.passwords.append(tuple(passwords))
 
     async def close_users(self, name: str, uids: Collection[str]) -> None:
         self._step("close", name)
@@ -315,20 +321,38 @@ async def test_a_new_key_goes_to_all_servers_then_into_secrets_of_heads_that_run
     world.cluster.add(head(1, ready=True))
     await world.keeper.look()
     (world.folder / "key.next").write_text(NEXT)
+    (world.folder / "password.next").write_text("4" * 64)
     world.again()
     await world.keeper.look()
+    assert world.servers.passwords == [("3" * 64,), ("4" * 64, "3" * 64)]
     rule = world.rule(1, KEY, NEXT)
     assert all(users == {user_of(uid_of(1)): rule} for users in world.servers.users.values())
     newest = {"muster-redis-user-1": password_of(NEXT.encode(), uid_of(1))}
     assert world.cluster.secrets == newest
     assert world.cluster.reports[-1]["secrets"] == {"newestKey": 1, "all": 1}
     assert world.cluster.reports[-1]["keys"] == 2
-    (world.folder / "key").write_text(NEXT)
-    (world.folder / "key.next").unlink()
+    for name in ("key", "password"):
+        (world.folder / f"{name}.next").rename(world.folder / name)
     world.again()
     await world.keeper.look()
+    assert world.servers.passwords[2:] == [("4" * 64,)]
     assert world.servers.users["a:1"] == {user_of(uid_of(1)): world.rule(1, NEXT)}
     assert world.cluster.secrets == newest
+
+
+async def test_a_rotation_does_not_end_before_every_server_takes_the_second_password(
+    world: World,
+) -> None:
+    world.cluster.add(head(1, ready=True))
+    (world.folder / "key.next").write_text(NEXT)
+    (world.folder / "password.next").write_text("4" * 64)
+    world.servers.refusing = {"c:1"}
+    await world.keeper.look()
+    assert world.cluster.reports[-1]["keys"] == 1
+    world.servers.refusing = set()
+    world.again()
+    await world.keeper.look()
+    assert world.cluster.reports[-1]["keys"] == 2
 
 
 async def test_a_leader_that_begins_within_a_rotation_writes_all_secrets(world: World) -> None:

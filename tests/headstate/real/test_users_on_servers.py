@@ -228,6 +228,43 @@ async def test_a_key_is_rotated_without_breaking_a_connection(running: Stack) ->
             await after.ping()
 
 
+async def test_passwords_of_servers_are_rotated_and_replicas_stay(running: Stack) -> None:
+    cluster = FakeCluster()
+    cluster.add(head(1))
+    await running.settled()
+    first, following = running.password, new_key()
+    async with keeping(running, cluster) as keeper:
+        await until(lambda: all_have(running, 1))
+        await until(lambda: _true(len(keeper._passwords) == 1))
+        (running.keys / "key.next").write_text(new_key())
+        (running.keys / "password.next").write_text(following)
+        await until(lambda: _true(len(keeper._passwords) == 2))
+        for name in ("key", "password"):
+            (running.keys / f"{name}.next").rename(running.keys / name)
+        keeper._next.clear()
+        await until(lambda: _true(keeper._passwords == (following,)))
+        for at in (*running.servers, *running.sentinels):
+            async with running.client(at, password=first) as late:
+                with pytest.raises(RedisError):
+                    await late.ping()
+    primary = await running.settled()
+    running.kill(primary)
+    later = await _another(running, primary)
+    running.start_server(running.servers.index(primary))
+    assert await running.settled() == later
+
+
+async def _another(running: Stack, before: str) -> str:
+    async def named() -> bool:
+        found = [await running.named(each) for each in running.sentinels]
+        return len({*found}) == 1 and found[0] not in (None, before)
+
+    await until(named)
+    found = await running.named(running.sentinels[0])
+    assert found is not None
+    return found
+
+
 async def test_all_servers_started_anew_have_their_users_and_data(running: Stack) -> None:
     cluster = FakeCluster()
     cluster.add(head(1))
