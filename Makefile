@@ -109,6 +109,11 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
 
+# A part of `make test-long`; what needs Ray is skipped unless `make ray` installed it.
+.PHONY: test-redis
+test-redis: venv ## run the tests of heads with state in Redis, on real servers
+	$(BIN)/python -m pytest -rs tests/headstate $(PYTEST_ARGS)
+
 VERSIONS ?=
 
 .PHONY: test-versions

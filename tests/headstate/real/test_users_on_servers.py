@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from redis.asyncio import Redis
-from redis.exceptions import NoPermissionError, RedisError, ResponseError
+from redis.exceptions import NoPermissionError, OutOfMemoryError, RedisError, ResponseError
 
 from headstate.metrics import Metrics
 from headstate.shell.cluster import Cluster
@@ -18,10 +18,10 @@ from headstate.shell.keeper import Keeper
 from headstate.shell.keys import new_key
 from headstate.shell.servers import Servers
 from headstate.users import COMMANDS, password_of, user_of
+from testbed.redis_servers import Stack, missing, stack, until
 from tests.headstate.heads import FakeCluster, head, uid_of
-from tests.headstate.real.stack import Stack, stack, until
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +283,29 @@ async def test_all_servers_started_anew_have_their_users_and_data(running: Stack
     assert await all_have(running, 1)
     async with of(running, primary, 1) as client:
         assert await client.execute_command(*a_call("hget", 1)) == "v"
+
+
+async def test_a_redis_that_is_full_still_takes_users_and_gives_room_back(tmp_path: Path) -> None:
+    cluster = FakeCluster()
+    cluster.add(head(1), head(2))
+    with stack(tmp_path, MAXMEMORY="8mb") as full:
+        primary = await full.settled()
+        async with keeping(full, cluster, survey_seconds=0.2), of(full, primary, 1) as one:
+            await until(lambda: all_have(full, 1, 2))
+            with pytest.raises(OutOfMemoryError):
+                await _fill(one)
+            cluster.add(head(3))
+            await until(lambda: all_have(full, 1, 2, 3))
+            await until(lambda: _true("muster-redis-user-3" in cluster.secrets))
+            del cluster.heads[uid_of(1)]
+            await until(lambda: all_have(full, 2, 3))
+        async with of(full, primary, 2) as two:
+            await two.execute_command(*a_call("hset", 2))
+
+
+async def _fill(client: Redis) -> None:
+    for number in range(1000):
+        await client.execute_command("HSET", f"RAY{uid_of(1)}@KV", number, "x" * 100_000)
 
 
 async def _kept(running: Stack) -> bool:

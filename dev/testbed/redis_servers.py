@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 import yaml
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
@@ -21,8 +20,8 @@ from redis.exceptions import RedisError
 from headstate.settings import Settings
 from headstate.shell.keys import new_key
 from testbed.ports import PortAllocator
-from tests.packaging.tree import ROOT
 
+ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "manifests" / "redis" / "scripts.yaml"
 HOST = "127.0.0.1"
 PROGRAMS = ("redis-server", "redis-sentinel", "redis-cli")
@@ -31,14 +30,14 @@ WAIT = 60.0
 """Seconds for whatever is waited for: a failover takes some 6 s on a quiet machine."""
 
 
-def skip_without_redis() -> None:
-    missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"no {', '.join(missing)}: {PACKAGES}")
+def missing() -> str:
+    """Say that there is no Redis, and how to get it; empty where there is one."""
+    absent = [name for name in PROGRAMS if shutil.which(name) is None]
+    return f"no {', '.join(absent)}: {PACKAGES}" if absent else ""
 
 
 class Stack:
-    """The processes, by the number of their pod."""
+    """The processes, by the number of their pod; `more` are variables of all of them."""
 
     def __init__(self, folder: Path, ports: PortAllocator, **more: str) -> None:
         self.folder = folder
@@ -59,34 +58,41 @@ class Stack:
 
     @property
     def password(self) -> str:
+        """The password of Muster's own users."""
         return (self.keys / "password").read_text()
 
     def start(self) -> None:
+        """Start all of them."""
         for number in range(3):
             self.start_server(number)
         for number in range(3):
             self.start_sentinel(number)
 
     def start_server(self, number: int) -> None:
+        """Start one server, on the data that it has."""
         self._start(self.servers[number], "server.sh", self.data(number))
 
     def start_sentinel(self, number: int) -> None:
+        """Start one Sentinel, with what it knows."""
         folder = self.folder / f"sentinel-{number}"
         folder.mkdir(exist_ok=True)
         self._start(self.sentinels[number], "sentinel.sh", folder)
 
     def data(self, number: int) -> Path:
+        """The folder with the data of a server."""
         folder = self.folder / f"server-{number}"
         folder.mkdir(exist_ok=True)
         return folder
 
     def kill(self, at: str, number: int = signal.SIGKILL) -> None:
+        """Send a signal to what listens there; it is gone after SIGKILL."""
         process = self.processes[at]
         process.send_signal(number)
         if number == signal.SIGKILL:
             process.wait()
 
     def stop(self) -> None:
+        """End all of them."""
         for process in self.processes.values():
             process.kill()
             process.wait()
@@ -111,6 +117,7 @@ class Stack:
             )
 
     def client(self, at: str, user: str = "muster", password: str | None = None) -> Redis:
+        """A client in the name of a user, of the administrator by default."""
         host, _, port = at.rpartition(":")
         return Redis(
             host=host,
@@ -124,6 +131,7 @@ class Stack:
         )
 
     def settings(self, **more: object) -> Settings:
+        """The settings of the program for these servers."""
         given = {
             "servers": self.servers,
             "sentinels": self.sentinels,
@@ -139,6 +147,7 @@ class Stack:
         return found[0] if len(found) == 1 else None
 
     async def role(self, at: str) -> str | None:
+        """What a server says that it is; None where it says nothing."""
         async with self.client(at) as client:
             try:
                 return str((await client.info("replication"))["role"])
@@ -162,6 +171,7 @@ class Stack:
         return links == 2 and named == [primary] * 3
 
     async def named(self, sentinel: str) -> str | None:
+        """The primary as a Sentinel has it."""
         async with self.client(sentinel) as client:
             try:
                 asked = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "muster")
@@ -171,6 +181,7 @@ class Stack:
 
 
 async def until(holds: Callable[[], Awaitable[bool]], seconds: float = WAIT) -> None:
+    """Wait for something to hold."""
     async with asyncio.timeout(seconds):
         while not await holds():  # noqa: ASYNC110 - another process makes it hold
             await asyncio.sleep(0.1)
@@ -178,7 +189,7 @@ async def until(holds: Callable[[], Awaitable[bool]], seconds: float = WAIT) -> 
 
 @contextmanager
 def stack(folder: Path, **more: str) -> Iterator[Stack]:
-    skip_without_redis()
+    """Three servers and three Sentinels in a folder, until the end of the block."""
     ports = PortAllocator()
     found = Stack(folder, ports, **more)
     try:
