@@ -134,8 +134,10 @@ def test_the_servers_get_passwords_and_no_key_of_users() -> None:
 
 
 def test_the_policies_know_the_names_of_secrets() -> None:
-    text = (HERE / "policies.yaml").read_text(encoding="utf-8")
+    text = (HERE / "redis-policy.yaml").read_text(encoding="utf-8")
+    others = (HERE / "policies.yaml").read_text(encoding="utf-8")
     assert f"startsWith('{SECRET_PREFIX}')" in text
+    assert f"startsWith('{SECRET_PREFIX}')" in others
     for name in SECRET_OF.values():
         assert f"'{name}'" in text
 
