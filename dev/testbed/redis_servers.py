@@ -139,7 +139,7 @@ class Stack:
             "server_timeout": 1.0,
             **more,
         }
-        return Settings.model_construct(**{**Settings().model_dump(), **given})  # type: ignore[arg-type]
+        return Settings.model_construct(**{**Settings().model_dump(), **given})
 
     async def primary(self) -> str | None:
         """The server that says that it is one, where only one does."""

@@ -20,6 +20,7 @@ import structlog
 from headstate.metrics import Metrics
 from headstate.plan import (
     Head,
+    ServerState,
     Written,
     is_missing,
     is_replaced,
@@ -54,6 +55,7 @@ CHECKED_AGAIN: Final = 600.0
 """Seconds until a Secret that was written is looked for again while its head is not up."""
 REPORT_EVERY: Final = 15.0
 SERVICE_EVERY: Final = 60.0
+SERVICE_AGAIN: Final = 2.0
 
 USER_READY: Final = "RedisUserReady"
 UNAVAILABLE: Final = "RedisUnavailable"
@@ -109,7 +111,7 @@ class Keeper:
             self._servers.primaries(), self._servers.look(at_rules=at_rules)
         )
         self._primary = primary_of(named, len(settings.sentinels))
-        states = {name: each and each.state for name, each in seen.items()}
+        states = _states(seen)
         self._metrics.tell_servers(states, self._primary)
         answering = {name: each for name, each in seen.items() if each is not None}
         if self._primary in answering and self._is_due("survey", settings.survey_seconds):
@@ -287,10 +289,12 @@ class Keeper:
         if self._primary is None:
             return
         address = await self._cluster.address_of(self._primary)
-        port = int(self._primary.rpartition(":")[2])
-        changed = (address, port) != self._pointed or self._is_due("service", SERVICE_EVERY)
-        if address is not None and changed and await self._cluster.point_to(address, port):
-            self._pointed = (address, port)
+        if address is None:
+            return
+        there = (address, int(self._primary.rpartition(":")[2]))
+        pause = SERVICE_EVERY if there == self._pointed else SERVICE_AGAIN
+        if self._is_due(f"service {there}", pause):
+            self._pointed = there if await self._cluster.point_to(*there) else None
 
     async def _report(self, seen: Mapping[str, Seen | None], keys: Keys) -> None:
         heads = self._mine()
@@ -299,7 +303,7 @@ class Keeper:
             for uid, written in self._written.items()
             if written.password == password_of(keys.users[0], uid)
         )
-        states = {name: each and each.state for name, each in seen.items()}
+        states = _states(seen)
         counts = (sum(1 for _ in newest), len(heads))
         report = report_of(states, self._primary, heads, self._used, counts)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -349,3 +353,7 @@ class _Rules:
     def of(self, uid: str) -> tuple[str, ...]:
         commands = WITHOUT_GROWTH if uid in self._over else COMMANDS
         return rule_of(uid, digests_of(self._keys.users, uid), commands)
+
+
+def _states(seen: Mapping[str, Seen | None]) -> dict[str, ServerState | None]:
+    return {name: None if each is None else each.state for name, each in seen.items()}

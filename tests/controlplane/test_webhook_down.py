@@ -57,6 +57,7 @@ def test_only_rayclusters_with_state_in_redis_wait_for_the_webhook(
     plot: Plot, webhook_down: Muster
 ) -> None:
     """Those that run are scaled, for that changes nothing the webhook is asked about."""
+    plot.add_node(4)
     labels = {names.HEAD_FAULT_TOLERANCE: names.BUILT_IN}
     webhook_down.webhook.restart()
     webhook_down.wait_ready()

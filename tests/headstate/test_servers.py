@@ -9,7 +9,7 @@ import pytest
 from redis.exceptions import RedisError
 
 from headstate.plan import ServerState
-from headstate.shell.servers import Servers
+from headstate.shell.servers import Seen, Servers
 from headstate.users import CLOSED, rule_of, user_of
 from tests.headstate.heads import uid_of
 from tests.headstate.resp import FakeRedis, fake_redis
@@ -42,14 +42,11 @@ async def test_users_rules_state_and_primary_are_read(redis: FakeRedis) -> None:
         by_name = await servers.look(at_rules=False)
         by_rule = await servers.look(at_rules=True)
     first, second = redis.servers[:2]
-    assert by_name[first] is not None
-    assert by_rule[first] is not None
-    assert by_name[first].users == by_rule[first].users == (user_of(UID),)
-    assert by_name[first].rules is None
-    assert by_rule[first].rules == (f"user {user_of(UID)} {' '.join(rule_of(UID, ['d']))}",)
-    assert by_name[first].state == ServerState("master", 1024, 4096, 10)
-    assert by_name[second] is not None
-    assert by_name[second].users == ()
+    rules = (f"user {user_of(UID)} {' '.join(rule_of(UID, ['d']))}",)
+    state = ServerState("master", 1024, 4096, 10)
+    assert by_name[first] == Seen(state, (user_of(UID),), None)
+    assert by_rule[first] == Seen(state, (user_of(UID),), rules)
+    assert by_name[second] == Seen(state, (), None)
 
 
 async def test_users_are_closed_and_deleted_and_their_keys_alone(redis: FakeRedis) -> None:

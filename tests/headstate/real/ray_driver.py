@@ -6,6 +6,7 @@ usage: ray_driver.py ADDRESS make|ask; prints the actor's count and how many job
 # ruff: noqa: T201
 
 import sys
+from typing import Any
 
 import ray
 import ray._private.services
@@ -32,7 +33,8 @@ class Counter:
 
 ray.init(address=_ADDRESS, namespace="test", log_to_driver=False, logging_level="error")
 if _WHAT == "make":
-    counter = Counter.options(name="counter", lifetime="detached").remote()
+    made: Any = Counter  # the decorator's type is not known here
+    counter = made.options(name="counter", lifetime="detached").remote()
 else:
     counter = ray.get_actor("counter")
 count = ray.get(counter.add.remote(), timeout=60)
