@@ -73,6 +73,10 @@ $(READY): requirements/dev.txt pyproject.toml
 demo: venv ## show gangs that start whole or not at all, on a real control plane (KEEP=1 leaves it up)
 	$(BIN)/python -m demo
 
+.PHONY: demo-redis
+demo-redis: venv ## show a Ray head that loses its Redis and goes on (needs Redis, and make ray)
+	$(BIN)/python -m demo.redis
+
 .PHONY: pictures
 pictures: venv build ## draw the pictures of README from a run of the demo
 	$(BIN)/python -m demo.pictures docs

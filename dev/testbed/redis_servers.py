@@ -180,10 +180,13 @@ class Stack:
                 return None
 
 
-async def until(holds: Callable[[], Awaitable[bool]], seconds: float = WAIT) -> None:
-    """Wait for something to hold."""
+async def until(holds: Callable[[], Awaitable[bool] | bool], seconds: float = WAIT) -> None:
+    """Wait for something to hold, that is asked again and again."""
     async with asyncio.timeout(seconds):
-        while not await holds():  # noqa: ASYNC110 - another process makes it hold
+        while True:
+            found = holds()
+            if found if isinstance(found, bool) else await found:
+                return
             await asyncio.sleep(0.1)
 
 

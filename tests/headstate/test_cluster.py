@@ -12,7 +12,7 @@ from headstate.shell.cluster import Cluster
 from headstate.shell.keys import make_keys, read_keys
 from kube.api.client import Client
 from kube.api.errors import Conflict, Forbidden, KubeError, NotFound
-from tests.headstate.heads import head, uid_of
+from testbed.heads import head, uid_of
 
 SECRETS = "/api/v1/namespaces/team/secrets"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/muster-system/endpointslices"

@@ -17,7 +17,7 @@ from headstate.shell.keeper import Keeper
 from headstate.shell.keys import NoKeys
 from headstate.shell.servers import Seen, Servers
 from headstate.users import digests_of, password_of, rule_of, uid_of_key, user_of
-from tests.headstate.heads import FakeCluster, head, uid_of
+from testbed.heads import FakeCluster, head, uid_of
 
 NAMES = ("a:1", "b:1", "c:1")
 KEY, NEXT = "1" * 64, "2" * 64

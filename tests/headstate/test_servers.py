@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from headstate.plan import ServerState
 from headstate.shell.servers import Seen, Servers
 from headstate.users import CLOSED, rule_of, user_of
-from tests.headstate.heads import uid_of
+from testbed.heads import uid_of
 from tests.headstate.resp import FakeRedis, fake_redis
 
 PASSWORD, NEXT = "1" * 64, "2" * 64

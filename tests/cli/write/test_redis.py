@@ -12,9 +12,9 @@ from cli.report.redis import RedisReport, read_report
 from headstate.plan import ServerState, report_of
 from headstate.shell.cluster import REPORT, REPORT_KEY
 from headstate.shell.keys import ALLOWED, FORM, NEXT, SECRET_OF
+from testbed.heads import head, uid_of
 from tests.cli.write.cluster import Double, Json
 from tests.cli.write.conftest import HOME, Run
-from tests.headstate.heads import head, uid_of
 
 KEYS, PASSWORDS = SECRET_OF["key"], SECRET_OF["password"]
 

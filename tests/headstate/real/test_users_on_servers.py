@@ -18,8 +18,8 @@ from headstate.shell.keeper import Keeper
 from headstate.shell.keys import new_key
 from headstate.shell.servers import Servers
 from headstate.users import COMMANDS, password_of, user_of
+from testbed.heads import FakeCluster, head, uid_of
 from testbed.redis_servers import Stack, missing, stack, until
-from tests.headstate.heads import FakeCluster, head, uid_of
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
 
@@ -89,7 +89,7 @@ async def test_a_user_may_do_what_ray_does_with_its_own_keys_and_no_others(runni
     primary = await running.settled()
     async with keeping(running, cluster), of(running, primary, 1) as one:
         await until(lambda: all_have(running, 1, 2))
-        await until(lambda: _true(len(cluster.secrets) == 2))
+        await until(lambda: len(cluster.secrets) == 2)
         for command in COMMANDS:
             await one.execute_command(*a_call(command, 1))
         async with of(running, primary, 2) as two:
@@ -165,7 +165,7 @@ async def test_a_raycluster_that_the_watch_does_not_show_yet_keeps_its_state(
     cluster.unseen = {**cluster.heads}
     cluster.heads.clear()
     async with keeping(running, cluster):
-        await until(lambda: _true(cluster.lists > 0))
+        await until(lambda: cluster.lists > 0)
         assert await all_have(running, 1)
 
 
@@ -179,7 +179,7 @@ async def test_over_its_limit_a_raycluster_reads_and_makes_room_and_its_owner_is
     async with keeping(running, cluster, **more), of(running, primary, 1) as one:
         await until(lambda: all_have(running, 1, 2))
         await one.execute_command("HSET", f"RAY{uid_of(1)}@KV", "big", "x" * 50_000)
-        await until(lambda: _true(("c1", "RedisLimitReached") in cluster.told))
+        await until(lambda: ("c1", "RedisLimitReached") in cluster.told)
 
         async def refused() -> bool:
             try:
@@ -202,11 +202,11 @@ async def test_a_key_is_rotated_without_breaking_a_connection(running: Stack) ->
     primary = await running.settled()
     async with keeping(running, cluster), of(running, primary, 1) as before:
         await until(lambda: all_have(running, 1))
-        await until(lambda: _true(bool(cluster.secrets)))
+        await until(lambda: bool(cluster.secrets))
         await before.ping()
         first, following = next(iter(cluster.secrets.values())), new_key()
         (running.keys / "key.next").write_text(following)
-        await until(lambda: _true(next(iter(cluster.secrets.values())) != first))
+        await until(lambda: next(iter(cluster.secrets.values())) != first)
         async with running.client(
             primary, user_of(uid_of(1)), next(iter(cluster.secrets.values()))
         ) as after:
@@ -235,14 +235,14 @@ async def test_passwords_of_servers_are_rotated_and_replicas_stay(running: Stack
     first, following = running.password, new_key()
     async with keeping(running, cluster) as keeper:
         await until(lambda: all_have(running, 1))
-        await until(lambda: _true(len(keeper._passwords) == 1))
+        await until(lambda: len(keeper._passwords) == 1)
         (running.keys / "key.next").write_text(new_key())
         (running.keys / "password.next").write_text(following)
-        await until(lambda: _true(len(keeper._passwords) == 2))
+        await until(lambda: len(keeper._passwords) == 2)
         for name in ("key", "password"):
             (running.keys / f"{name}.next").rename(running.keys / name)
         keeper._next.clear()
-        await until(lambda: _true(keeper._passwords == (following,)))
+        await until(lambda: keeper._passwords == (following,))
         for at in (*running.servers, *running.sentinels):
             async with running.client(at, password=first) as late:
                 with pytest.raises(RedisError):
@@ -296,7 +296,7 @@ async def test_a_redis_that_is_full_still_takes_users_and_gives_room_back(tmp_pa
                 await _fill(one)
             cluster.add(head(3))
             await until(lambda: all_have(full, 1, 2, 3))
-            await until(lambda: _true("muster-redis-user-3" in cluster.secrets))
+            await until(lambda: "muster-redis-user-3" in cluster.secrets)
             del cluster.heads[uid_of(1)]
             await until(lambda: all_have(full, 2, 3))
         async with of(full, primary, 2) as two:
@@ -343,10 +343,6 @@ def _empty(folder: Path) -> None:
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.name != "log":
             path.rmdir() if path.is_dir() else path.unlink()
-
-
-async def _true(holds: bool) -> bool:
-    return holds
 
 
 async def _not(holds: Any) -> bool:

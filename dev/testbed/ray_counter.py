@@ -1,9 +1,7 @@
 """Run by the Python that has Ray: makes a detached actor, or asks the one that is there.
 
-usage: ray_driver.py ADDRESS make|ask; prints the actor's count and how many jobs are on record
+usage: ray_counter.py ADDRESS make|ask; prints the actor's count and how many jobs are on record
 """
-
-# ruff: noqa: T201
 
 import sys
 from typing import Any
@@ -15,7 +13,7 @@ from ray._raylet import GcsClient
 _ADDRESS, _WHAT = sys.argv[1:]
 
 # Ray takes the machine's address wherever it is given that of loopback.
-ray._private.services.get_node_ip_address = lambda *_: "127.0.0.1"
+ray._private.services.get_node_ip_address = lambda *_: "127.0.0.1"  # noqa: SLF001
 
 
 @ray.remote(num_cpus=1)

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.headstate.heads import FakeCluster
+from testbed.heads import FakeCluster
 
 
 class Service(FakeCluster):
@@ -20,6 +20,7 @@ class Service(FakeCluster):
         self._silent: set[asyncio.Event] = set()
 
     async def point_to(self, address: str, port: int) -> bool:
+        """Pass new connections on to there."""
         self._target = (address, port)
         return await super().point_to(address, port)
 
@@ -30,6 +31,7 @@ class Service(FakeCluster):
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
+        """Listen on loopback; gives the port."""
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
         try:
