@@ -32,7 +32,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @asynccontextmanager
 async def keeping(running: Stack, cluster: FakeCluster, **more: Any) -> AsyncIterator[Keeper]:
-    """The program's work, looking ten times a second."""
+    """The program's work, looking ten times a second, once the servers are up."""
+    await running.settled()
     settings = running.settings(look_seconds=0.1, rules_seconds=0.5, **more)
     servers = Servers(settings.servers, settings.sentinels, settings.server_timeout)
     keeper = Keeper(
