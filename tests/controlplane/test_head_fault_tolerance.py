@@ -145,6 +145,19 @@ def test_rayjobs_and_rayservices_hand_the_label_on_and_stay_as_they_are(plot: Pl
     named = {secret(plot, each["metadata"]["name"]) for each in plot.all("RayCluster")}
     assert len(named) == 2
 
+    def append(found: Json) -> None:
+        more = group(replicas=1)
+        found["spec"]["rayClusterConfig"]["workerGroupSpecs"].append({**more, "groupName": "more"})
+
+    plot.replace("RayService", "service", append)
+
+    def grown() -> list[Json]:
+        every = plot.all("RayCluster")
+        return [each for each in every if len(each["spec"]["workerGroupSpecs"]) == 2]
+
+    (changed,) = plot.wait(grown, "KubeRay to replace the spec of the RayCluster")
+    assert secret_of(changed["spec"].get(FIELD), ADDRESS) in named
+
 
 # ---- what stays and what is refused
 

@@ -95,6 +95,13 @@ def test_a_rule_that_differs_is_set_anew(line: str) -> None:
     assert lacking_rules([ADMIN, line], {ONE: rule_of(ONE, digests_of([KEY], ONE))}) == (ONE,)
 
 
+def test_the_commands_are_those_that_ray_sends() -> None:
+    """Seen of 2.52 and 2.60; without any one of them the head or its clean-up ends."""
+    assert " ".join(sorted(COMMANDS)) == (
+        "del hdel hexists hget hmget hscan hset hsetnx incrby info ping scan unlink"
+    )
+
+
 def test_one_over_the_limit_may_read_and_make_room() -> None:
     assert {*COMMANDS} - {*WITHOUT_GROWTH} == {"hset", "hsetnx", "incrby"}
     rule = rule_of(ONE, digests_of([KEY], ONE), WITHOUT_GROWTH)

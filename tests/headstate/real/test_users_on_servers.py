@@ -17,7 +17,7 @@ from headstate.shell.cluster import Cluster
 from headstate.shell.keeper import Keeper
 from headstate.shell.keys import new_key
 from headstate.shell.servers import Servers
-from headstate.users import COMMANDS, password_of, user_of
+from headstate.users import password_of, user_of
 from testbed.heads import FakeCluster, head, uid_of
 from testbed.redis_servers import Stack, missing, stack, until
 
@@ -64,24 +64,27 @@ async def all_have(running: Stack, *numbers: int) -> bool:
     return [await users_at(running, at) for at in running.servers] == [wanted] * 3
 
 
+OWN, JOBS = "RAY{}@KV", "RAY{}@JobCounter"
+CALLS: dict[str, list[str]] = {
+    "hset": [OWN, "f", "v"],
+    "hsetnx": [OWN, "g", "v"],
+    "hget": [OWN, "f"],
+    "hmget": [OWN, "f"],
+    "hdel": [OWN, "f"],
+    "hexists": [OWN, "f"],
+    "hscan": [OWN, "0"],
+    "incrby": [JOBS, "1"],
+    "del": ["DUMMY"],
+    "unlink": [OWN],
+    "scan": ["0"],
+    "ping": [],
+    "info": ["SENTINEL"],
+}
+"""What Ray sends, as MONITOR shows it; DUMMY is what it deletes when it connects."""
+
+
 def a_call(command: str, number: int) -> list[str]:
-    key = f"RAY{uid_of(number)}@KV"
-    given: dict[str, list[str]] = {
-        "hset": [key, "f", "v"],
-        "hsetnx": [key, "g", "v"],
-        "hget": [key, "f"],
-        "hmget": [key, "f"],
-        "hdel": [key, "f"],
-        "hexists": [key, "f"],
-        "hscan": [key, "0"],
-        "incrby": [f"RAY{uid_of(number)}@JobCounter", "1"],
-        "del": ["DUMMY"],
-        "unlink": [key],
-        "scan": ["0"],
-        "ping": [],
-        "info": ["SENTINEL"],
-    }
-    return [command, *given[command]]
+    return [command, *(each.format(uid_of(number)) for each in CALLS[command])]
 
 
 async def test_a_user_may_do_what_ray_does_with_its_own_keys_and_no_others(running: Stack) -> None:
@@ -91,7 +94,7 @@ async def test_a_user_may_do_what_ray_does_with_its_own_keys_and_no_others(runni
     async with keeping(running, cluster), of(running, primary, 1) as one:
         await until(lambda: all_have(running, 1, 2))
         await until(lambda: len(cluster.secrets) == 2)
-        for command in COMMANDS:
+        for command in CALLS:
             await one.execute_command(*a_call(command, 1))
         async with of(running, primary, 2) as two:
             await two.execute_command("HSET", f"RAY{uid_of(2)}@KV", "f", "secret")
