@@ -83,6 +83,10 @@ class Keeper:
         self._written: dict[str, Written] = {}
         self._next: dict[object, float] = {}
         """When what is not done at each look is due."""
+        self._wanted: tuple[tuple[bytes, ...], frozenset[str]] = ((), frozenset())
+        """Of which keys, and for which RayClusters over the limit, rules were compared."""
+        self._compared: set[str] = set()
+        """Servers of which all rules were compared with that, and that have answered since."""
         self._used: dict[str, int] = {}
         self._stray: set[str] = set()
         """Keys without a RayCluster, by uid, as of the last walk."""
@@ -106,9 +110,8 @@ class Keeper:
         settings = self._settings
         keys = read_keys(Path(settings.key_directory))
         self._servers.use(keys.administrators)
-        at_rules = self._is_due("rules", settings.rules_seconds)
         named, seen = await asyncio.gather(
-            self._servers.primaries(), self._servers.look(at_rules=at_rules)
+            self._servers.primaries(), self._servers.look(at_rules=self._not_compared(keys))
         )
         self._primary = primary_of(named, len(settings.sentinels))
         states = _states(seen)
@@ -130,14 +133,27 @@ class Keeper:
 
     # ---- users
 
+    def _not_compared(self, keys: Keys) -> list[str]:
+        """Name the servers of which all rules are to be compared.
+
+        All of them from time to time, and where what is wanted is another; one that was away.
+        """
+        wanted = (keys.users, over_limit(self._used, self._settings.limit_bytes))
+        if self._is_due("rules", self._settings.rules_seconds) or wanted != self._wanted:
+            self._compared.clear()
+        if wanted[0] != self._wanted[0]:  # all Secrets are due
+            self._next = {what: at for what, at in self._next.items() if isinstance(what, str)}
+        self._wanted = wanted
+        return [name for name in self._settings.servers if name not in self._compared]
+
     def _mine(self) -> dict[str, Head]:
         return {each.uid: each for each in self._heads() if each.secret is not None}
 
     async def _set_users(self, answering: dict[str, Seen], keys: Keys) -> None:
         """Set what each server lacks; one that fails at it counts as one that does not answer."""
         wanted = self._mine()
-        over = over_limit(self._used, self._settings.limit_bytes)
-        rules = _Rules(keys, over)
+        rules = _Rules(keys, self._wanted[1])
+        self._compared &= {*answering}
         for name, seen in [*answering.items()]:
             if seen.rules is None:
                 lacking = lacking_names(seen.users, wanted)
@@ -145,6 +161,8 @@ class Keeper:
                 lacking = lacking_rules(seen.rules, {uid: rules.of(uid) for uid in wanted})
             if lacking and not await self._set(name, {uid: rules.of(uid) for uid in lacking}):
                 del answering[name]
+            elif seen.rules is not None:
+                self._compared.add(name)
 
     async def _set(self, name: str, rules: Mapping[str, tuple[str, ...]]) -> bool:
         done = await self._tried(name, self._servers.set_users(name, rules))
@@ -253,8 +271,6 @@ class Keeper:
         over = over_limit(used, self._settings.limit_bytes)
         self._metrics.largest.set(max(used.values(), default=0))
         self._metrics.over_limit.set(len(over))
-        if over != before:
-            self._next.pop("rules", None)
         await self._tell_of_limit(over - before)
 
     # ---- what is told

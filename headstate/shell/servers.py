@@ -108,9 +108,10 @@ class Servers:
         """Ask each Sentinel for the primary; None of one that does not answer."""
         return [*await asyncio.gather(*map(self._named, self._sentinels))]
 
-    async def look(self, *, at_rules: bool) -> dict[str, Seen | None]:
-        """Look at each server; None for one that does not answer."""
-        found = await asyncio.gather(*(self._seen(name, at_rules) for name in self._servers))
+    async def look(self, *, at_rules: Collection[str]) -> dict[str, Seen | None]:
+        """Look at each server, and at all rules of some; None for one that does not answer."""
+        looks = (self._seen(name, at_rules) for name in self._servers)
+        found = await asyncio.gather(*looks)
         return dict(zip(self._servers, found, strict=True))
 
     async def _named(self, sentinel: Connection) -> str | None:
@@ -123,11 +124,11 @@ class Servers:
             return None
         return None if found is None else ":".join(map(str, found))
 
-    async def _seen(self, name: str, at_rules: bool) -> Seen | None:  # noqa: FBT001
+    async def _seen(self, name: str, at_rules: Collection[str]) -> Seen | None:
         try:
             client = await self._servers[name].ask(self._passwords)
             state = _state(await client.info())
-            if at_rules:
+            if name in at_rules:
                 rules = tuple(await client.execute_command("ACL", "LIST"))
                 return Seen(state, tuple(each.split(" ", 2)[1] for each in rules), rules)
             return Seen(state, tuple(await client.execute_command("ACL", "USERS")), None)

@@ -47,8 +47,11 @@ class FakeServers:
     async def primaries(self) -> list[str | None]:
         return self.named
 
-    async def look(self, *, at_rules: bool) -> dict[str, Seen | None]:
-        return {name: None if name in self.dead else self._seen(name, at_rules) for name in NAMES}
+    async def look(self, *, at_rules: Collection[str]) -> dict[str, Seen | None]:
+        return {
+            name: None if name in self.dead else self._seen(name, name in at_rules)
+            for name in NAMES
+        }
 
     def _seen(self, name: str, at_rules: bool) -> Seen:
         users = self.users[name]
@@ -340,6 +343,23 @@ async def test_a_new_key_goes_to_all_servers_then_into_secrets_of_heads_that_run
     assert world.cluster.secrets == newest
 
 
+async def test_no_secret_has_a_password_before_all_servers_take_it(world: World) -> None:
+    world.cluster.add(head(1, ready=True))
+    await world.keeper.look()
+    (world.folder / "key.next").write_text(NEXT)
+    world.servers.refusing = {"b:1", "c:1"}
+    await world.keeper.look()
+    await world.keeper.look()
+    assert world.cluster.secrets["muster-redis-user-1"] == password_of(KEY.encode(), uid_of(1))
+    world.servers.refusing = set()
+    world.servers.dead = {"c:1"}
+    await world.keeper.look()
+    assert world.cluster.secrets["muster-redis-user-1"] == password_of(NEXT.encode(), uid_of(1))
+    world.servers.dead = set()
+    await world.keeper.look()
+    assert world.servers.users["c:1"] == {user_of(uid_of(1)): world.rule(1, KEY, NEXT)}
+
+
 async def test_a_rotation_does_not_end_before_every_server_takes_the_second_password(
     world: World,
 ) -> None:
@@ -367,6 +387,7 @@ async def test_the_limit_is_told_and_takes_the_right_to_grow(tmp_path: Path) -> 
     world = World(tmp_path, limit_bytes=10)
     world.cluster.add(head(1), head(2))
     world.servers.held = {f"RAY{uid_of(1)}@A": 6, f"RAY{uid_of(1)}@B": 6, f"RAY{uid_of(2)}@A": 10}
+    await world.keeper.look()
     await world.keeper.look()
     assert ("c1", "RedisLimitReached") in world.cluster.told
     assert "takes 12 bytes" in world.cluster.messages[0]

@@ -39,8 +39,8 @@ async def test_users_rules_state_and_primary_are_read(redis: FakeRedis) -> None:
     async with servers_of(redis) as servers:
         await servers.set_users(redis.servers[0], {UID: rule_of(UID, ["d"])})
         assert await servers.primaries() == [redis.servers[0]] * 3
-        by_name = await servers.look(at_rules=False)
-        by_rule = await servers.look(at_rules=True)
+        by_name = await servers.look(at_rules=())
+        by_rule = await servers.look(at_rules=redis.servers)
     first, second = redis.servers[:2]
     rules = (f"user {user_of(UID)} {' '.join(rule_of(UID, ['d']))}",)
     state = ServerState("master", 1024, 4096, 10)
@@ -63,13 +63,13 @@ async def test_users_are_closed_and_deleted_and_their_keys_alone(redis: FakeRedi
 
 async def test_while_passwords_are_rotated_either_is_taken(redis: FakeRedis) -> None:
     async with servers_of(redis, NEXT, PASSWORD) as servers:
-        assert None not in (await servers.look(at_rules=False)).values()
+        assert None not in (await servers.look(at_rules=())).values()
         redis.password = NEXT
-        assert None not in (await servers.look(at_rules=False)).values()  # still connected
+        assert None not in (await servers.look(at_rules=())).values()  # still connected
         servers.use([NEXT])
-        assert None not in (await servers.look(at_rules=False)).values()
+        assert None not in (await servers.look(at_rules=())).values()
         servers.use(["3" * 64])
-        assert {*(await servers.look(at_rules=False)).values()} == {None}
+        assert {*(await servers.look(at_rules=())).values()} == {None}
         with pytest.raises(RedisError):
             await servers.set_users(redis.servers[0], {})
 
@@ -79,7 +79,7 @@ async def test_one_that_does_not_answer_is_none_and_the_others_are_there(redis: 
     servers = Servers(names, sentinels, 2.0)
     servers.use([PASSWORD])
     try:
-        found = await servers.look(at_rules=False)
+        found = await servers.look(at_rules=())
         assert [each is None for each in found.values()] == [False, False, True]
         assert await servers.primaries() == [redis.servers[0]] * 2 + [None]
     finally:
