@@ -15,6 +15,7 @@ COPY runtime runtime
 COPY kube kube
 COPY reservation reservation
 COPY appwrapper appwrapper
+COPY headstate headstate
 COPY webhook webhook
 COPY coordinator coordinator
 COPY extender extender

@@ -73,6 +73,10 @@ $(READY): requirements/dev.txt pyproject.toml
 demo: venv ## show gangs that start whole or not at all, on a real control plane (KEEP=1 leaves it up)
 	$(BIN)/python -m demo
 
+.PHONY: demo-redis
+demo-redis: venv ## show a Ray head that loses its Redis and goes on (needs Redis, and make ray)
+	$(BIN)/python -m demo.redis
+
 .PHONY: pictures
 pictures: venv build ## draw the pictures of README and of the page; the page takes Chromium
 	$(BIN)/python -m demo.pictures docs
@@ -109,6 +113,11 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	@$(MAKE) ray || echo "No Ray, so the tests of its autoscaler and of jobs will be skipped." >&2
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
+
+# A part of `make test-long`; what needs Ray is skipped unless `make ray` installed it.
+.PHONY: test-redis
+test-redis: venv ## run the tests of heads with state in Redis, on real servers
+	$(BIN)/python -m pytest -rs tests/headstate $(PYTEST_ARGS)
 
 VERSIONS ?=
 

@@ -21,9 +21,8 @@ from certs.held import OWNER, OWNER_LABEL, Held, data_of, files_of, notes_of, re
 from certs.rolling import NOTHING, Bundle, Withheld
 from kube.api.client import Client
 from kube.api.errors import Forbidden, KubeError, NotFound
-from kube.api.resources import Resource
+from kube.api.resources import SECRETS, Resource
 
-SECRETS = Resource(group="", version="v1", plural="secrets", namespaced=True)
 REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
 
 INJECTED = "cert-manager.io/inject-"

@@ -27,6 +27,11 @@ COMMANDS = {
     "queue": ("cli.commands.queue", "Quota, usage and waiting gangs of queues."),
     "queue create": ("cli.verbs.queue_create", "Create a GangQueue."),
     "queue edit": ("cli.verbs.queue_edit", "Change a GangQueue."),
+    "redis rotate": ("cli.commands.redis_rotate", "Replace the keys of the built-in Redis."),
+    "redis status": (
+        "cli.commands.redis_status",
+        "The built-in Redis, and what keeps state in it.",
+    ),
     "release": ("cli.commands.release", "Take the gates off pods: the kill switch."),
     "resume": ("cli.verbs.resume", "Start a suspended Ray cluster again, in its queue."),
     "scale": ("cli.verbs.scale", "Set how many workers a Ray cluster has."),

@@ -24,6 +24,7 @@ ON: Mapping[str, str] = {
     "roles": "roles.people=true",
     "volcano-labels": "volcanoLabels.enabled=true",
     "monitoring": "monitoring.enabled=true",
+    "redis": "redis.enabled=true",
     "provisioning": "provisioning.enabled=true",
     "node-name": "nodeNamePolicy.enabled=true",
     "network-policies": "networkPolicies.enabled=true",

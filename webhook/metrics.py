@@ -10,7 +10,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from runtime.connections import ConnectionMetrics
 
-REVIEW_RESULTS = ("gated", "held", "noted", "untouched", "denied", "refused", "failed")
+REVIEW_RESULTS = ("gated", "held", "noted", "protected", "untouched", "denied", "refused", "failed")
 LOOKUP_SOURCES = ("cache", "get", "error")
 
 # From a tenth of the aim for the median up to beyond the API server's own time limit.
@@ -26,8 +26,9 @@ class Metrics:
         GCCollector(registry=registry)
         reviews = Counter(
             "muster_webhook_reviews",
-            "Reviews answered: gated, held (RayClusters), noted (AppWrappers), untouched, denied"
-            " (not allowed, or could not find out), refused (no review), failed (a bug)",
+            "Reviews answered: gated, held (RayClusters), noted (AppWrappers), protected (state of"
+            " heads in Redis), untouched, denied (not allowed, or could not find out), refused (no"
+            " review), failed (a bug)",
             ["result"],
             registry=registry,
         )

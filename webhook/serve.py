@@ -24,6 +24,7 @@ from runtime.slicing import settle_heap
 from runtime.tls import HotCertificate
 from webhook.app import Webhook
 from webhook.cache import WRAPPERS, Cache, Marked, Reader
+from webhook.head_state import HeadStateWebhook
 from webhook.hold_app import HoldWebhook, OwnerReader, WatchedQueues, WatchedQuotas
 from webhook.metrics import Metrics
 from webhook.settings import PREFIX, Settings
@@ -69,6 +70,7 @@ class _Parts:
     webhook: Webhook
     holder: HoldWebhook
     wrapping: WrapWebhook | None
+    head_state: HeadStateWebhook | None
     health: Health
     certificate: HotCertificate
     reader: Reader
@@ -91,6 +93,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         Webhook(settings, cache, reader, metrics),
         HoldWebhook(settings, queues.now, quotas.of, owners, metrics),
         _wrapping(settings, client, metrics),
+        HeadStateWebhook(settings, metrics) if settings.redis_address else None,
         Health(checks, metrics.registry),
         certificate,
         reader,
@@ -111,6 +114,8 @@ def _application(parts: _Parts) -> web.Application:
     if parts.wrapping is not None:
         application.router.add_post("/note-app-wrapper", parts.wrapping.note)
         application.router.add_post("/judge-app-wrapper", parts.wrapping.judge)
+    if parts.head_state is not None:
+        application.router.add_post("/protect-head", parts.head_state.protect)
     return application
 
 

@@ -25,6 +25,7 @@ CALLER_IDLE_SECONDS = 90
 LONGEST_REVIEW_SECONDS = 30
 
 ACCOUNT = rf"^{SERVICE_ACCOUNT}[^:]+:[^:]+$"
+REDIS = r"^(redis://[-.a-z0-9]+:[0-9]{1,5})?$"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Address = IPv4Address | IPv6Address
@@ -51,6 +52,8 @@ class Settings(ProgramSettings):
         f"{SERVICE_ACCOUNT}{DEFAULT_NAMESPACE}:muster-wrapper"
     )
     """The user that the wrapper is for the API server; it creates what is wrapped."""
+    redis_address: Annotated[str, Field(pattern=REDIS)] = ""
+    """Where heads with the label for fault tolerance keep their state; empty: nowhere."""
     rights_deadline_seconds: float = Field(default=8.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
     lookups_in_flight: int = Field(default=256, ge=1, le=10_000)
     body_limit_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024, le=64 * 1024 * 1024)

@@ -24,8 +24,7 @@ from webhook.app import JSON, body_of, refusal_of
 from webhook.metrics import Metrics
 from webhook.own_rights import OwnRights
 from webhook.settings import Settings
-from webhook.wrapped_objects import WrappedObject
-from webhook.wrapping import Objects, WrapReview, judge, note, read_wrap_review
+from webhook.wrapping import Objects, WrappedObject, WrapReview, judge, note, read_wrap_review
 
 log = structlog.get_logger(__name__)
 

@@ -22,6 +22,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from appwrapper.phases import ACTIVE, LEAVING
+from appwrapper.spec.faults import message_of
+from appwrapper.spec.items import read
+from kube.api.kinds import Kind
 from kube.codec.pod_patches import JsonPatch
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
@@ -36,7 +39,6 @@ from webhook.admission_review import (
     read_request,
     unexpected,
 )
-from webhook.wrapped_objects import Faulty, WrappedObject, wrapped_objects
 
 _GROUPS: Final = frozenset(each.partition("/")[0] for each in names.APP_WRAPPER_API_VERSIONS)
 _ANNOTATIONS: Final = "/metadata/annotations"
@@ -98,6 +100,22 @@ class WrapReview:
     old: Seen | None = None
     same_items: bool = False
     """Whether an edit leaves the wrapped objects as they were, however they are spelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedObject:
+    """A wrapped object; `content` is its JSON in one spelling, so that equal ones are equal."""
+
+    where: str
+    kind: Kind
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Faulty:
+    """What is wrong in an AppWrapper, of all its items."""
+
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,3 +262,21 @@ def _wrong_note(allowed: str) -> Deny:
 
 def _wrong(field: str, value: str, allowed: str) -> Deny:
     return Deny(_UNPROCESSABLE, f'{field}: "{value[:_SHOWN]}" is not valid; allowed: {allowed}')
+
+
+# ---- what is wrapped, as far as rights depend on it
+
+
+def wrapped_objects(wrapper: AppWrapper) -> tuple[WrappedObject, ...] | Faulty:
+    """Read the wrapped objects of either generation, unless anything is wrong with them."""
+    wrapped = read(wrapper)
+    if wrapped.faults:
+        return Faulty(message_of(wrapped.faults))
+    return tuple(
+        WrappedObject(
+            each.where,
+            Kind(each.api_version, each.kind),
+            msgspec.json.encode(each.found, order="sorted"),
+        )
+        for each in wrapped.items
+    )

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final
 
-from cli.managing.cluster import HEAD_FAULT_TOLERANCE, autoscales
+from cli.managing.cluster import autoscales
 from cli.managing.values import part
+from kube.objects import names
 
 Json = Mapping[str, Any]
 
@@ -89,7 +90,7 @@ _OF_GROUP: Final[Mapping[str, tuple[Effect, str]]] = {
     "numOfHosts": (Effect.NEVER, "replicas that exist would be of another size; " + _COPY),
 }
 _FAULT_TOLERANCE: Final = (
-    HEAD_FAULT_TOLERANCE,
+    names.HEAD_FAULT_TOLERANCE,
     "ray.io/ft-enabled",
     "ray.io/external-storage-namespace",
 )

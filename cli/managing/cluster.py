@@ -20,8 +20,6 @@ from kube.objects import names
 
 Json = dict[str, Any]
 
-HEAD_FAULT_TOLERANCE: Final = "muster.dev/head-fault-tolerance"
-BUILT_IN: Final = "built-in"
 UPSCALING: Final = ("Default", "Aggressive", "Conservative")
 CREATING: Final = (names.CREATE_ALWAYS, names.CREATE_WHEN_ADMITTED)
 
@@ -112,9 +110,9 @@ def _mark(metadata: Json, form: ClusterForm) -> None:
     if form.gang is not None:
         labels[names.OPT_IN] = "true" if form.gang else "false"
     if form.fault_tolerance:
-        labels[HEAD_FAULT_TOLERANCE] = BUILT_IN
+        labels[names.HEAD_FAULT_TOLERANCE] = names.BUILT_IN
     elif form.fault_tolerance is not None:
-        labels.pop(HEAD_FAULT_TOLERANCE, None)
+        labels.pop(names.HEAD_FAULT_TOLERANCE, None)
 
 
 def _check_mark(field: str, said: str) -> None:

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
-from cli.managing.cluster import HEAD_FAULT_TOLERANCE, autoscales
+from cli.managing.cluster import autoscales
 from cli.managing.values import check_name, part
 from kube.objects import names
 
@@ -63,6 +63,6 @@ def _kept(found: Mapping[str, str]) -> dict[str, str]:
 
 def _unshare(spec: Json, labels: Mapping[str, str]) -> None:
     """Leave out where the other one stores its state: two that share it break each other."""
-    if HEAD_FAULT_TOLERANCE in labels:
+    if names.HEAD_FAULT_TOLERANCE in labels:
         spec.pop("gcsFaultToleranceOptions", None)
     part(spec, "gcsFaultToleranceOptions").pop("externalStorageNamespace", None)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cli.managing.cluster import ANNOTATIONS, HEAD_FAULT_TOLERANCE, LABELS, autoscales, container_of
+from cli.managing.cluster import ANNOTATIONS, LABELS, autoscales, container_of
 from cli.managing.forms import ClusterForm, GroupForm, QueueForm
 from cli.managing.queue import NAMESPACE
 from cli.managing.values import part
@@ -22,7 +22,7 @@ def cluster_form(cluster: Json) -> ClusterForm:
     return ClusterForm(
         **said,
         gang=None if gang is None else gang == "true",
-        fault_tolerance=HEAD_FAULT_TOLERANCE in labels,
+        fault_tolerance=names.HEAD_FAULT_TOLERANCE in labels,
         autoscaler=autoscales(spec),
         idle_timeout_seconds=options.get("idleTimeoutSeconds"),
         upscaling_mode=options.get("upscalingMode"),

@@ -24,7 +24,7 @@ from cli.report.doctor.examined import (
 )
 from cli.report.snapshot import Unread
 from kube.api import resources
-from kube.api.resources import Resource
+from kube.api.resources import CONFIG_MAPS, Resource
 from kube.objects.core import Namespace
 from kube.objects.crds.definition import Definition
 from kube.objects.names import KUBE_SYSTEM
@@ -43,7 +43,6 @@ BINDINGS: Final = Resource(
 )
 SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices")
 SECRETS: Final = Resource("", "v1", "secrets")
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps")
 POD_GROUPS: Final = tuple(
     Resource("scheduling.k8s.io", version, "podgroups")
     for version in ("v1alpha2", "v1alpha3", "v1beta1", "v1")

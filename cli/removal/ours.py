@@ -52,7 +52,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
         "validatingwebhookconfigurations",
     ),
     "apiextensions.k8s.io": ("customresourcedefinitions",),
-    "apps": ("deployments", "replicasets"),
+    "apps": ("controllerrevisions", "deployments", "replicasets", "statefulsets"),
     "cert-manager.io": ("certificates", "issuers"),
     "coordination.k8s.io": ("leases",),
     "discovery.k8s.io": ("endpointslices",),

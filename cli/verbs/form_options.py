@@ -40,7 +40,7 @@ _OPTIONS = (
     click.option(
         "--fault-tolerance/--no-fault-tolerance",
         default=None,
-        help="The label for a built-in Redis, which no release has yet: it has no effect.",
+        help="The label by which the head keeps its state in the built-in Redis.",
     ),
 )
 

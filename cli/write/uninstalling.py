@@ -13,7 +13,7 @@ from itertools import compress
 from typing import Final
 
 from cli.endings import CannotRead, NotServed, Unusable
-from cli.read.examining import CONFIG_MAPS, DEFINITIONS
+from cli.read.examining import DEFINITIONS
 from cli.read.home import DEPLOYMENTS
 from cli.read.reader import Reader
 from cli.removal.inventory import (
@@ -41,7 +41,7 @@ from cli.write.survey import Survey, list_served, read_gated, read_held, read_jo
 from cli.write.writer import NotWritten, Writer
 from kube.api import resources
 from kube.api.kinds import Found
-from kube.api.resources import GANG_QUEUES, NAMESPACES, Resource
+from kube.api.resources import CONFIG_MAPS, GANG_QUEUES, NAMESPACES, Resource
 from kube.objects.names import KUBE_SYSTEM, PART_OF, PART_OF_MUSTER
 
 LABEL: Final = f"{PART_OF}={PART_OF_MUSTER}"

@@ -14,14 +14,16 @@ from charts.merging import Map, Plain, Verbatim
 Json = dict[str, Any]
 
 IMAGE = "muster:dev"
-SCALED = ("webhook", "coordinator", "extender", "wrapper")
+VALKEY = "valkey/valkey:8.1.4-alpine"
+SCALED = ("webhook", "coordinator", "extender", "wrapper", "redis")
 """The programs of which there may be as many as one likes."""
-SET = ("webhook", "coordinator", "extender", "wrapper")
+SET = ("webhook", "coordinator", "extender", "wrapper", "redis")
 """The programs that have settings."""
 FIXED = frozenset(
     (
         "KUBECONFIG", "IDENTITY", "NAMESPACE", "WAKE_NAMESPACE", "LISTEN_ADDRESS", "LISTEN_PORT",
         "HEALTH_ADDRESS", "HEALTH_PORT", "CERTIFICATE_FILE", "KEY_FILE", "CLIENT_CA_FILE",
+        "ADDRESS", "REDIS_ADDRESS", "KEY_DIRECTORY", "SERVERS", "SENTINELS",
     )
 )  # fmt: skip
 """Settings that go with the rest of the objects, and are none of the values."""
@@ -30,7 +32,7 @@ CLOSING = ("ValidatingAdmissionPolicy", "muster-wrapper")
 """What closes namespaces to the wrapper, those of the values among them."""
 
 _SETTING = re.compile(r"MUSTER_([A-Z]+)_(\w+)")
-_IMAGES = {IMAGE: '{{ include "muster.image" . }}'}
+_IMAGES = {IMAGE: '{{ include "muster.image" . }}', VALKEY: "{{ .Values.redis.image | quote }}"}
 _SCHEDULER = "{{ .Values.scheduler.image | quote }}"
 
 
@@ -40,9 +42,11 @@ def opened(found: Json) -> Json:
         return _kept(found)
     if (found["kind"], found["metadata"]["name"]) == CLOSING:
         return _closing(found)
-    if found["kind"] != "Deployment":
+    if found["kind"] not in ("Deployment", "StatefulSet"):
         return found
     spec = dict(found["spec"])
+    if "volumeClaimTemplates" in spec:
+        spec["volumeClaimTemplates"] = [_sized(each) for each in spec["volumeClaimTemplates"]]
     name = found["metadata"]["name"].removeprefix("muster-")
     if name in SCALED:
         given = (
@@ -51,6 +55,12 @@ def opened(found: Json) -> Json:
         spec["replicas"] = Verbatim(given)
     template = {**spec["template"], "spec": _pod(spec["template"]["spec"])}
     return {**found, "spec": {**spec, "template": template}}
+
+
+def _sized(found: Json) -> Json:
+    """A claim of the size that the values say."""
+    asked = {"requests": {"storage": Verbatim("{{ .Values.redis.storage | quote }}")}}
+    return {**found, "spec": {**found["spec"], "resources": asked}}
 
 
 def _kept(found: Json) -> Json:
@@ -117,6 +127,6 @@ def unset(node: Map) -> str:
 def default_resources(objects: list[Json]) -> Iterator[tuple[str, Json]]:
     """What each program asks for in the manifests, by the name of its container."""
     for each in objects:
-        if each["kind"] == "Deployment":
+        if each["kind"] in ("Deployment", "StatefulSet"):
             for container in each["spec"]["template"]["spec"]["containers"]:
                 yield container["name"], container["resources"]

@@ -12,9 +12,10 @@ from typing import Any
 
 import yaml
 
-from charts.openings import FIXED
+from charts.openings import FIXED, VALKEY
 from coordinator.settings import Settings as CoordinatorSettings
 from extender.settings import Settings as ExtenderSettings
+from headstate.settings import Settings as RedisSettings
 from runtime.program import ProgramSettings
 from webhook.settings import Settings as WebhookSettings
 from wrapper.settings import Settings as WrapperSettings
@@ -26,6 +27,7 @@ SETTINGS: Mapping[str, type[ProgramSettings]] = {
     "coordinator": CoordinatorSettings,
     "extender": ExtenderSettings,
     "wrapper": WrapperSettings,
+    "redis": RedisSettings,
 }
 BY_SWITCH = {"coordinator": {"APP_WRAPPERS", "PROVISIONING"}, "extender": {"APP_WRAPPERS"}}
 """Settings that follow from another value."""
@@ -88,6 +90,10 @@ def _choices() -> Iterator[Value]:
     yield _off("appWrappers.secrets", "Secrets may be wrapped, too: muster-wrapper can read all")
     closed = "where muster-wrapper does nothing, beside kube-system and the release's namespace"
     yield Value("appWrappers.closedNamespaces", [], _NAMES, closed)
+    yield _off("redis.enabled", "a Redis in which heads keep their state, by a label")
+    valkey = "the image of its servers, Valkey or Redis 7.0 or newer; best with a digest"
+    yield Value("redis.image", VALKEY, _TEXT, valkey)
+    yield Value("redis.storage", "5Gi", _QUANTITY, "the volume of each server")
     yield _off(
         "provisioning.enabled", "Cluster Autoscaler is asked for nodes where a queue says so"
     )

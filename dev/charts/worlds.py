@@ -26,6 +26,7 @@ SWITCHES = (
     Switch("scheduler", ".Values.scheduler.enabled"),
     Switch("app-wrapper", ".Values.appWrappers.enabled"),
     Switch("wrapped-secrets", ".Values.appWrappers.secrets"),
+    Switch("redis", ".Values.redis.enabled"),
     Switch("provisioning", ".Values.provisioning.enabled"),
     Switch("dashboard", ".Values.dashboard.enabled"),
     Switch("viewer", ".Values.roles.viewer"),
@@ -60,6 +61,11 @@ EXCLUSIONS = (
         frozenset(("mutating-admission-policy", "app-wrapper")),
         "gating is MutatingAdmissionPolicy and appWrappers.enabled is true; allowed with "
         "AppWrappers: gating Webhook, for only the webhook knows the creator of an AppWrapper",
+    ),
+    Exclusion(
+        frozenset(("mutating-admission-policy", "redis")),
+        "gating is MutatingAdmissionPolicy and redis.enabled is true; allowed with Redis: gating "
+        "Webhook, which says where heads keep their state",
     ),
     Exclusion(
         frozenset(("mutating-admission-policy", "cert-manager")),

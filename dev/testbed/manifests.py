@@ -16,7 +16,7 @@ from testbed.cluster import Cluster
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 DEFAULT = MANIFESTS / "overlays" / "self-signed"
 _RUN_BY_OTHERS = frozenset(
-    ("CustomResourceDefinition", "Deployment", "PodDisruptionBudget", "Service")
+    ("CustomResourceDefinition", "Deployment", "PodDisruptionBudget", "Service", "StatefulSet")
 )
 
 

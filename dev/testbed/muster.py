@@ -38,6 +38,8 @@ _CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfigurati
 _AS_THEY_ARE = ("--server-side", "--validate=false")
 """Otherwise kubectl has the API server make its schemas, for 1.5 s of CPU on each new cluster. The
 tests of installing and of overlays let it."""
+REDIS = f"muster-redis.{NAMESPACE}.svc:6379"
+"""Where heads with state in Redis are told that it is; nothing listens there."""
 ELECTION_PACE = {"LEASE_DURATION": "4", "RENEW_DEADLINE": "3", "RETRY_PERIOD": "0.5"}
 """Seconds; a test that kills leaders must not wait out the 15 s of an installation."""
 
@@ -107,6 +109,23 @@ class Muster:
         process = self.cluster.spawn(name, [sys.executable, "-m", "wrapper"], environment)
         self.wrappers.append(process)
         self.wrapper_health.append(port)
+        _wait_ready(process, port)
+        return process
+
+    def start_redis_users(self, settings: Mapping[str, str]) -> Process:
+        """Start what makes users of Redis; `settings` say where the servers are."""
+        port = self.cluster.ports.allocate()
+        chosen = {
+            "KUBECONFIG": str(self.cluster.service_account_kubeconfig(NAMESPACE, "muster-redis")),
+            "ADDRESS": REDIS,
+            "LISTEN_PORT": str(port),
+            **ELECTION_PACE,
+            **settings,
+        }
+        environment = _environment("MUSTER_REDIS_", chosen)
+        process = self.cluster.spawn(
+            "redis-users", [sys.executable, "-m", "headstate"], environment
+        )
         _wait_ready(process, port)
         return process
 
@@ -303,6 +322,7 @@ def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json])
         "CERTIFICATE_FILE": str(certificates / "tls.crt"),
         "KEY_FILE": str(certificates / "tls.key"),
         "APP_WRAPPERS": app_wrappers,
+        "REDIS_ADDRESS": f"redis://{REDIS}",
     }
     process = cluster.spawn(
         "webhook",

@@ -50,6 +50,11 @@ APP_WRAPPERS = Resource(
 MCAD_APP_WRAPPERS = Resource(
     group="mcad.ibm.com", version="v1beta1", plural="appwrappers", namespaced=True
 )
+SECRETS = Resource(group="", version="v1", plural="secrets", namespaced=True)
+CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", namespaced=True)
+ENDPOINT_SLICES = Resource(
+    group="discovery.k8s.io", version="v1", plural="endpointslices", namespaced=True
+)
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", namespaced=True)
 PROVISIONING_REQUESTS = Resource(
     group="autoscaling.x-k8s.io", version="v1", plural="provisioningrequests", namespaced=True

@@ -30,6 +30,9 @@ ANNOTATIONS = frozenset(
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
 
+LABELS = frozenset((names.HEAD_FAULT_TOLERANCE,))
+"""Keys that are read as a label only: rules of the API server select by them."""
+
 WRITTEN = frozenset(
     (
         names.FENCE,
@@ -56,7 +59,7 @@ WRAPPED = frozenset(
 )
 """Keys of AppWrappers, and of what is made for them."""
 
-KNOWN = ANYWHERE | ANNOTATIONS | WRITTEN | WRAPPED
+KNOWN = ANYWHERE | ANNOTATIONS | LABELS | WRITTEN | WRAPPED
 
 OF_KUBERAY = frozenset((names.RAY_NO_OTHER_HEAD,))
 """Keys of KubeRay that say what it does with pods."""
@@ -80,6 +83,7 @@ def keys_of_use(written: Labels) -> list[str]:
 def unknown_keys(labels: Labels, annotations: Labels) -> str:
     """Say which keys are not understood, the first few by name; empty where all are."""
     stray = {key for key in labels if key in ANNOTATIONS}
+    stray |= {key for key in annotations if key in LABELS}
     unknown = {key for key in (*labels, *annotations) if key.startswith(PREFIX)} - KNOWN
     first = nsmallest(KEYS_NAMED, stray | unknown)
     said = [_misplaced(key) if key in stray else _unknown(key) for key in first]
@@ -88,12 +92,14 @@ def unknown_keys(labels: Labels, annotations: Labels) -> str:
 
 
 def _misplaced(key: str) -> str:
+    if key in LABELS:
+        return f"the annotation {key} is not read; write it as a label"
     return f"the label {key} is not read; write it as an annotation"
 
 
 def _unknown(key: str) -> str:
     shown = key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}..."
-    written = sorted(_short(ANYWHERE | ANNOTATIONS))
+    written = sorted(_short(ANYWHERE | ANNOTATIONS | LABELS))
     near = get_close_matches(shown.removeprefix(PREFIX), written, n=1)
     if near:
         return f"{shown} is not a key of Muster; did you mean {PREFIX}{near[0]}?"

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kube.objects import names
+from testbed.errors import TestbedError
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, gates, is_held, is_ready
-from tests.controlplane.rayclusters import gang, group, pod
+from tests.controlplane.rayclusters import gang, group, pod, ray_cluster
 
 
 @pytest.fixture
@@ -49,3 +51,20 @@ def test_a_running_gang_and_a_waiting_one_do_not_need_the_webhook(
     finally:
         muster.webhook.restart()
         muster.wait_ready()
+
+
+def test_only_rayclusters_with_state_in_redis_wait_for_the_webhook(
+    plot: Plot, webhook_down: Muster
+) -> None:
+    """Those that run are scaled, for that changes nothing the webhook is asked about."""
+    plot.add_node(4)
+    labels = {names.HEAD_FAULT_TOLERANCE: names.BUILT_IN}
+    webhook_down.webhook.restart()
+    webhook_down.wait_ready()
+    plot.create(ray_cluster("safe", group(replicas=1), labels=labels))
+    webhook_down.webhook.stop()
+    with pytest.raises(TestbedError, match=r"protect\.muster\.dev"):
+        plot.create(ray_cluster("refused", group(), labels=labels))
+    plot.create(ray_cluster("plain", group()))
+    plot.scale("safe", replicas=2)
+    plot.delete("RayCluster", "safe")

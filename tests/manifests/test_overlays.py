@@ -93,6 +93,18 @@ def test_the_documentation_deletes_all_that_app_wrappers_add() -> None:
     assert deleted(alone) == added("wrapped-secrets")
 
 
+def test_the_documentation_deletes_all_that_redis_adds() -> None:
+    page = (ROOT / "docs" / "removal.md").read_text(encoding="utf-8")
+    text = page.partition("\n## Taking the built-in Redis out again\n")[2].partition("\n## ")[0]
+    by_the_program = {
+        ("lease", "muster-redis", "muster-system"),
+        ("configmap", "muster-redis-report", "muster-system"),
+        ("secret", "muster-redis-keys", "muster-system"),
+        ("secret", "muster-redis-passwords", "muster-system"),
+    }
+    assert deleted(text) == added("redis") | by_the_program
+
+
 # ---- gates without a webhook
 
 

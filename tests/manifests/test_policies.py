@@ -11,6 +11,7 @@ from tests.manifests.test_manifests import BASE, MANIFESTS, Json, documents, one
 OF_ACCOUNTS = {
     "muster-certs": BASE / "certs-policy.yaml",
     "muster-wrapper": MANIFESTS / "app-wrapper" / "wrapper-policy.yaml",
+    "muster-redis": MANIFESTS / "redis" / "redis-policy.yaml",
 }
 """What bounds an account of ours, by its name."""
 
@@ -19,7 +20,9 @@ OF_TENANTS = (
     MANIFESTS / "app-wrapper" / "policies.yaml",
     MANIFESTS / "node-name" / "policy.yaml",
 )
-FILES = (*OF_TENANTS, *OF_ACCOUNTS.values(), BASE / "queue-policy.yaml")
+OF_REDIS = MANIFESTS / "redis" / "policies.yaml"
+"""They let no right pass: what they refuse is a slip, or no one's to do."""
+FILES = (*OF_TENANTS, *OF_ACCOUNTS.values(), OF_REDIS, BASE / "queue-policy.yaml")
 POLICIES = [each for path in FILES for each in documents(path) if "Binding" not in each["kind"]]
 BINDINGS = [each for path in FILES for each in documents(path) if "Binding" in each["kind"]]
 RELEASE = "!authorizer.group('muster.dev').resource('gangs').check('release').allowed()"

@@ -220,8 +220,10 @@ def test_commands_in_the_prose_exist_with_their_options(path: Path) -> None:
 
 def _check_options(words: list[str]) -> None:
     """Placeholders stand for values in the prose, so only names are looked at."""
-    command = main.get_command(click.Context(main), words[0])
-    assert command is not None, f"muster {words[0]}: no such command"
+    pair = " ".join(words[:2])
+    name = pair if pair in COMMANDS else words[0]
+    command = main.get_command(click.Context(main), name)
+    assert command is not None, f"muster {name}: no such command"
     group = isinstance(command, click.Group)
     taken = {option for each in command.params for option in each.opts} | {"--help", "-h"}
     used = {each.strip("[]") for each in words[1:] if each.strip("[]").startswith("-")}

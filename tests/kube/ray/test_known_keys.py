@@ -6,6 +6,7 @@ from kube.objects import names
 from kube.ray.known_keys import (
     ANNOTATIONS,
     ANYWHERE,
+    LABELS,
     PREFIX,
     WRAPPED,
     WRITTEN,
@@ -43,12 +44,18 @@ def test_what_is_read_as_an_annotation_only_is_told_as_a_label() -> None:
     assert said == "the label muster.dev/min-replicas is not read; write it as an annotation"
 
 
+def test_what_is_read_as_a_label_only_is_told_as_an_annotation() -> None:
+    said = unknown_keys({}, {names.HEAD_FAULT_TOLERANCE: "built-in"})
+    assert said == f"the annotation {names.HEAD_FAULT_TOLERANCE} is not read; write it as a label"
+
+
 def test_every_key_of_muster_is_known_and_those_of_others_are_no_concern_of_ours() -> None:
     ours = {key for key in vars(names).values() if str(key).startswith(PREFIX)}
     ours -= {names.API_VERSION, names.QUEUE_FINALIZER, names.WRAPPED_OBJECTS}
-    assert ours == ANYWHERE | ANNOTATIONS | WRITTEN | WRAPPED
+    assert ours == ANYWHERE | ANNOTATIONS | LABELS | WRITTEN | WRAPPED
     theirs = {"example.com/gang": "", "muster.dev": "", "muster.development/x": ""}
-    assert unknown_keys(dict.fromkeys(ANYWHERE, "x") | theirs, dict.fromkeys(ours, "x")) == ""
+    labels, annotations = dict.fromkeys(ANYWHERE | LABELS, "x"), dict.fromkeys(ours - LABELS, "x")
+    assert unknown_keys(labels | theirs, annotations) == ""
 
 
 def test_what_tenants_can_make_it_say_is_bounded() -> None:

@@ -24,7 +24,7 @@ const MORE = [
   ["replicaTopologyRequired", "Each replica in one value of", "text", "a label of nodes"],
   ["expectedDuration", "How long it runs", "text", "as 2h30m"],
   ["createPods", "Its pods are created", "choice", "", { options: ["always", "when-admitted"] }],
-  ["faultTolerance", "Label for a built-in Redis", "yes", "no release has one yet: it has no effect"],
+  ["faultTolerance", "State of the head in the built-in Redis", "yes", "where the administrator installed it"],
 ];
 const DELETED = ["workersToDelete", "Worker pods to delete", "list", "their names, with commas"];
 
