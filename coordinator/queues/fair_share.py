@@ -24,7 +24,7 @@ from scheduling.queueing.usage import QueueUsage
 INTERVAL = 300.0
 """Seconds after which the averages of a queue are worked out anew, and its status with them."""
 
-SETTLED_AT_ONCE = 20
+SETTLED_AT_ONCE = 5
 """So many queues are brought up to date at one moment."""
 
 FAULT_TOLD = 24 * 3600.0

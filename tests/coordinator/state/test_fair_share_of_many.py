@@ -60,7 +60,7 @@ def test_a_thousand_queues_are_settled_some_at_a_time() -> None:
 
 
 def test_where_nothing_changed_no_queue_is_written_but_for_shares_that_moved() -> None:
-    world, at = Thousand(), 60
+    world, at = Thousand(), QUEUES // SETTLED_AT_ONCE + 10
     for each in range(at):
         world.settle(float(each))
     shares = world.ledger.shares
