@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from cli.endings import StandsInTheWay
 from cli.managing.changes import Edit, Effect, judge_edit
 from cli.managing.patches import patch_of
 from cli.managing.scaling import pods_that_go
@@ -28,7 +29,7 @@ async def plan_edit(writer: Writer, read: Json, wanted: Json) -> Plan:
     """
     name = title("RayCluster", read["metadata"])
     patch = patch_of(read, wanted)
-    found = await admitted(writer, RAY_CLUSTERS, read, patch) if patch else read
+    found = await _would_be(writer, read, wanted, patch) if patch else read
     judged = judge_edit(read, found)
     if not judged.changes:
         return Plan((f"{name} is so already",))
@@ -39,6 +40,19 @@ async def plan_edit(writer: Writer, read: Json, wanted: Json) -> Plan:
 
     asks = destroyed(read, found, judged)
     return Plan(tuple(lines(judged)), asks, refusal(name, judged), write)
+
+
+async def _would_be(writer: Writer, read: Json, wanted: Json, patch: Json) -> Json:
+    """Return what the API server would make of a change; what KubeRay would not do, as it is.
+
+    A webhook may refuse that too, and knows no other way to the same.
+    """
+    try:
+        return await admitted(writer, RAY_CLUSTERS, read, patch)
+    except StandsInTheWay:
+        if judge_edit(read, wanted).of(Effect.NEVER):
+            return wanted
+        raise
 
 
 def lines(judged: Edit) -> Iterator[str]:

@@ -143,7 +143,7 @@ def test_a_team_that_may_get_its_own_queue_alone_is_told_of_its_quota(
     plot.wait(lambda: '"3000m"' in run(team, *ask).stdout, "the roles to take effect")
     found = json.loads(run(team, *ask).stdout)
     (cpu,) = found["queue"]["resources"]
-    assert (cpu["used"], cpu["quota"]) == ("3000m", "6")
+    assert (cpu["used"], cpu["quota"]) == ("3000m", "6000m")
     assert [each["name"] for each in found["waiting"]] == ["waits"]
     assert run(team, "queue", plot.queue("other")).exit_code == NO
     why = run(team, "why", "waits")

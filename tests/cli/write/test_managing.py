@@ -253,6 +253,11 @@ async def test_an_edit_that_is_refused_in_part_changes_nothing(double: Double, m
     done = await muster("edit", "train", "--fault-tolerance", "--group", "workers,max=9")
     assert (done.exit_code, double.writes) == (NO, [])
     assert "muster create NEW --like train" in done.stderr
+    double.refused.append("PATCH .*/rayclusters/train")  # as a webhook would
+    done = await muster("edit", "train", "--fault-tolerance")
+    assert "muster create NEW --like train" in done.stderr
+    other = await muster("edit", "train", "--queue", "q")
+    assert (other.exit_code, "the policy says no" in other.stderr) == (NO, True)
     gone = await muster("edit", "train", "--without-group", "workers")
     assert (gone.exit_code, double.writes) == (NO, [])
     assert "KubeRay would leave its pods running" in gone.stderr
