@@ -121,29 +121,29 @@ def secret_for(head: Head, password: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What this leader knows of a Secret: which, with which password, and whether it made it."""
+    """What this leader knows of a Secret: which, of which key, and whether it made it."""
 
     secret: str
-    password: str
+    key: bytes
     made: bool
 
 
-def is_missing(head: Head, password: str, before: Written | None) -> bool:
+def is_missing(head: Head, key: bytes, before: Written | None) -> bool:
     """Say whether a Secret is to be written: where none is known, and while a head is not up.
 
     Nothing is read, so one that was deleted by hand is not seen; but its head then waits for it.
     """
-    known = before is not None and (before.secret, before.password) == (head.secret, password)
+    known = before is not None and (before.secret, before.key) == (head.secret, key)
     return not head.ends and not (known and head.ready)
 
 
-def is_replaced(head: Head, password: str, before: Written | None, *, rotating: bool) -> bool:
+def is_replaced(head: Head, key: bytes, before: Written | None, *, rotating: bool) -> bool:
     """Say whether a Secret that is there already, unread, is written anew.
 
-    It may be of an earlier key, or not ours at all. One that this leader made with this password
-    is right. So is one of a head that is ready, while only one key is in use.
+    It may be of an earlier key, or not ours at all. One that this leader made of this key is
+    right. So is one of a head that is ready, while only one key is in use.
     """
-    if before is not None and before.password != password:
+    if before is not None and before.key != key:
         return True
     return not (before is not None and before.made) and (rotating or not head.ready)
 

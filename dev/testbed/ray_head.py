@@ -50,6 +50,8 @@ class RayHead:
     def start_head(self) -> None:
         """Start the head, on the state that is there."""
         self.starts += 1
+        # A new container has none; with it Ray takes the worker's address for that of a head.
+        (Path(self._folder) / "ray_current_cluster").unlink(missing_ok=True)
         port = self.address.rpartition(":")[2]
         arguments = ["--head", f"--port={port}", "--include-dashboard=false", "--no-monitor"]
         arguments += ["--num-cpus=0", f"--temp-dir={self._folder}"]

@@ -183,37 +183,33 @@ class Keeper:
     async def _write_secrets(self, keys: Keys) -> None:
         """Write Secrets that are missing, some at one look; the next look does the others."""
         due = (
-            (head, password)
-            for head, password in self._missing(keys)
+            head
+            for head in self._missing(keys.users[0])
             if self._is_due(("secret", head.uid), self._pause(head))
         )
         free = asyncio.Semaphore(self._settings.concurrency)
         some = [*islice(due, SECRETS_AT_ONE_LOOK)]
-        await asyncio.gather(*(self._write_secret(*each, keys, free) for each in some))
+        await asyncio.gather(*(self._write_secret(each, keys, free) for each in some))
 
-    def _missing(self, keys: Keys) -> list[tuple[Head, str]]:
-        every = [(head, password_of(keys.users[0], uid)) for uid, head in self._mine().items()]
-        found = [each for each in every if is_missing(*each, self._written.get(each[0].uid))]
-        self._written = {
-            head.uid: self._written[head.uid] for head, _ in every if head.uid in self._written
-        }
-        return found
+    def _missing(self, key: bytes) -> list[Head]:
+        heads, before = self._mine(), self._written
+        self._written = {uid: told for uid, told in before.items() if uid in heads}
+        return [each for uid, each in heads.items() if is_missing(each, key, before.get(uid))]
 
     def _pause(self, head: Head) -> float:
         return CHECKED_AGAIN if head.uid in self._written else AGAIN
 
-    async def _write_secret(
-        self, head: Head, password: str, keys: Keys, free: asyncio.Semaphore
-    ) -> None:
-        before = self._written.get(head.uid)
-        replaced = is_replaced(head, password, before, rotating=keys.rotating)
+    async def _write_secret(self, head: Head, keys: Keys, free: asyncio.Semaphore) -> None:
+        before, key = self._written.get(head.uid), keys.users[0]
+        replaced = is_replaced(head, key, before, rotating=keys.rotating)
+        password = password_of(key, head.uid)
         async with free:
             outcome = await self._cluster.write_secret(head, password, replaced=replaced)
             if outcome == "failed":
                 self._next[("secret", head.uid)] = time.monotonic() + AGAIN
                 return
             made = outcome == "made" or (before is not None and before.made)
-            self._written[head.uid] = Written(head.secret or "", password, made)
+            self._written[head.uid] = Written(head.secret or "", key, made)
             if outcome == "made":
                 said = f"its head may use the built-in Redis, with what is in Secret {head.secret}"
                 await self._cluster.tell(head, USER_READY, said, warning=False)
@@ -314,14 +310,9 @@ class Keeper:
 
     async def _report(self, seen: Mapping[str, Seen | None], keys: Keys) -> None:
         heads = self._mine()
-        newest = (
-            uid
-            for uid, written in self._written.items()
-            if written.password == password_of(keys.users[0], uid)
-        )
-        states = _states(seen)
+        newest = (uid for uid, told in self._written.items() if told.key == keys.users[0])
         counts = (sum(1 for _ in newest), len(heads))
-        report = report_of(states, self._primary, heads, self._used, counts)
+        report = report_of(_states(seen), self._primary, heads, self._used, counts)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._next = {
             what: at

@@ -126,9 +126,13 @@ def imported_by(node: ast.AST) -> list[str]:
     return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
 
 
+FOR_OLDER_PYTHONS = {"async-timeout"}
+"""What redis wants below Python 3.11.3; a lock made with a newer one would not have it."""
+
+
 def test_what_is_required_at_run_time_is_imported_by_a_program() -> None:
     required = {canonicalize_name(each.name) for each in wanted("runtime")}
-    assert required - imported() == set()
+    assert required - imported() == FOR_OLDER_PYTHONS
 
 
 def test_ray_is_installed_for_the_long_test_of_its_autoscaler_alone() -> None:
