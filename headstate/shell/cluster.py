@@ -155,7 +155,7 @@ def _endpoints(address: str, port: int) -> dict[str, Any]:
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
-        "metadata": _metadata(f"{ENDPOINTS}-ipv{version}", **labels),
+        "metadata": _metadata(ENDPOINTS, **labels),
         "addressType": f"IPv{version}",
         "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
         "ports": [{"name": "redis", "port": port, "protocol": "TCP"}],

@@ -6,6 +6,7 @@ Redis itself does is judged in tests/headstate/real.
 
 from __future__ import annotations
 
+import base64
 import http
 import json
 from collections.abc import Iterator
@@ -70,6 +71,14 @@ def secret(plot: Plot, name: str) -> str:
     return found
 
 
+def password(plot: Plot, name: str) -> str:
+    """What a Secret holds; empty while it is made anew."""
+    path = plot.path("Secret", name)
+    if not plot.cluster.api.exists(path):
+        return ""
+    return base64.b64decode(plot.cluster.api.get(path)["data"]["password"]).decode()
+
+
 def has_user(redis: FakeRedis, uid: str) -> list[bool]:
     return [user_of(uid) in redis.users[at] for at in redis.servers]
 
@@ -99,17 +108,7 @@ def test_a_labelled_cluster_gets_a_user_then_a_secret_and_leaves_nothing(
     path = plot.path("Secret", name)
     plot.wait(lambda: plot.cluster.api.exists(path), "the Secret")
     assert has_user(redis, uid) == [True] * 3
-    written = plot.cluster.kubectl(
-        *(
-            "-n",
-            plot.name,
-            "get",
-            "secret",
-            name,
-            "-o",
-            "go-template={{.data.password|base64decode}}",
-        )
-    )
+    written = password(plot, name)
     assert written == password_of(KEY.encode(), uid)
     plot.wait(lambda: "RedisUserReady" in events(plot, "safe"), "the Event")
     plot.wait(lambda: bool(plot.pods("safe", "head")), "the head")
@@ -119,6 +118,12 @@ def test_a_labelled_cluster_gets_a_user_then_a_secret_and_leaves_nothing(
         reference = variables[variable]["valueFrom"]["secretKeyRef"]
         assert (reference["name"], reference["key"]) == (name, key)
     assert variables["RAY_external_storage_namespace"]["value"] == uid
+
+    (users / "key.next").write_text("3" * 64)
+    after = password_of(b"3" * 64, uid)
+    plot.wait(lambda: password(plot, name) == after, "the Secret to be of the second key")
+    (users / "key.next").unlink()
+    plot.wait(lambda: password(plot, name) == written, "the Secret to be of the first key again")
 
     redis.keys.add(f"RAY{uid}@KV")
     redis.users[redis.servers[1]].pop(user_of(uid))

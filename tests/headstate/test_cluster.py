@@ -122,7 +122,7 @@ async def test_the_primary_is_the_one_endpoint_of_the_service(address: str, fami
     assert found["endpoints"] == [{"addresses": [address], "conditions": {"ready": True}}]
     assert found["ports"] == [{"name": "redis", "port": 6379, "protocol": "TCP"}]
     assert found["metadata"]["labels"]["kubernetes.io/service-name"] == "muster-redis"
-    path = f"{SLICES}/muster-redis-primary-{family.lower()}"
+    path = f"{SLICES}/muster-redis-primary"
     assert client.calls == [("patch", path), ("create", path), ("patch", path)]
 
 

@@ -273,6 +273,18 @@ async def test_a_server_that_answers_and_takes_no_user_does_not_count(world: Wor
     assert world.sample("writes_total", what="user", outcome="failed") == 2
 
 
+async def test_a_server_that_was_away_has_all_its_rules_compared_at_once(world: World) -> None:
+    """It comes back with what it had when it went, which may be of a key of before."""
+    world.cluster.add(head(1))
+    await world.keeper.look()
+    world.servers.dead = {"c:1"}
+    await world.keeper.look()
+    world.servers.users["c:1"] = {user_of(uid_of(1)): world.rule(1, NEXT)}
+    world.servers.dead = set()
+    await world.keeper.look()
+    assert world.servers.users["c:1"] == {user_of(uid_of(1)): world.rule(1)}
+
+
 async def test_what_is_being_deleted_without_redis_is_told_how_it_ends(world: World) -> None:
     world.servers.dead = {*NAMES}
     world.cluster.add(head(1, ready=True, ends=True))
