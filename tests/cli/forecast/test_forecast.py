@@ -1,0 +1,38 @@
+"""A forecast says what the coordinator will decide, and says where nothing can be said."""
+
+from cli.forecast.asking import forecast
+from cli.report.expected import ExpectedReport, Sure
+from tests.cli.forecast.pictures import HOUR, lasting, pictured
+from tests.coordinator.builders import Json, node
+from tests.coordinator.world import World
+
+
+def estimates(world: World) -> dict[str, ExpectedReport]:
+    return {each.name: each for each in forecast(pictured(world)).gangs}
+
+
+def world_of(*objects: Json, gangs: list[Json]) -> World:
+    world = World(*objects)
+    for each in gangs:
+        world.create(each)
+        world.settle(seconds=60)
+    return world
+
+
+def test_a_gang_starts_when_the_one_before_it_ends() -> None:
+    world = world_of(node("a", cpu=4), gangs=[lasting("runs", 3, 2), lasting("next", 3, 1)])
+    found = estimates(world)["next"]
+    assert found.sure is Sure.FORWARD
+    assert found.in_seconds is not None
+    assert abs(found.in_seconds - (2 * HOUR - 120)) < 2
+    assert found.why == "after RayCluster team/runs ends (declared 2h, runs for 2m)"
+    assert found.earliest < found.at < found.latest
+
+
+def test_gangs_that_wait_start_one_after_another() -> None:
+    gangs = [lasting("runs", 3, 2), lasting("b", 3, 1), lasting("c", 3, 0)]
+    found = estimates(world_of(node("a", cpu=4), gangs=[*gangs, lasting("d", 3, 1)]))
+    assert found["c"].why == "after RayCluster team/b ends (waits too, declared 1h)"
+    assert found["c"].in_seconds == found["b"].in_seconds + HOUR
+    assert found["d"].sure is Sure.UNKNOWN
+    assert found["d"].why.startswith("nothing tells when RayCluster team/c ends: ")
