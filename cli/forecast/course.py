@@ -57,8 +57,7 @@ class Start:
 class Course:
     """A forecast. Times are seconds since 1970.
 
-    It was run from `began` to `reached`; `finished` says that nothing more ends then. `lost` are
-    gangs that run on and lost pods as it began.
+    It was run from `began` to `reached`; `finished` says that nothing more ends then.
     """
 
     began: float
@@ -70,6 +69,8 @@ class Course:
     starts: dict[GangKey, Start] = field(default_factory=dict)
     stops: dict[GangKey, float] = field(default_factory=dict)
     """Gangs that others made way for, or that lost their room."""
+    lacking: frozenset[GangKey] = frozenset()
+    """Gangs that had their room, and wait for room for lost pods once all was decided."""
     started: dict[GangKey, Running] = field(default_factory=dict)
     """What is expected of those that started in it."""
     pools: tuple[Pool, ...] = ()

@@ -14,7 +14,7 @@ from cli.forecast.course import Basis, Course, Running, Start, Waiting
 from cli.forecast.pods import bound
 from cli.forecast.world import RAY_PODS, World
 from coordinator.gang.view import GangView
-from coordinator.messages.events import Event, PodGone, PodSeen, Teller, TermStarted
+from coordinator.messages.events import Event, PodGone, PodSeen, Teller
 from coordinator.queues.history import began
 from coordinator.state.cycle.cycle_input import expected_duration, expected_end
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
@@ -88,9 +88,13 @@ class Forward:
         self.course.running = {view.key: self._expected(view) for view in running}
         for key, each in self.course.running.items():
             self._plan(key, each)
-        world.tell(list(self._under_way()))
+        world.tell(list(self._under_way()), lambda: self.budget.has_time)
         self.course.waiting = tuple(sorted(map(self._waiting, self._waits), key=_place))
         self._settle(())
+        views = ((key, known.views.get(key)) for key in self._runs)
+        self.course.lacking = frozenset(
+            key for key, view in views if view and view.asks_for_minimum
+        )
         self.course.pools = _pools(world)
 
     def _under_way(self) -> Iterator[Event]:

@@ -52,7 +52,8 @@ def made_again(pod: ObservedPod, number: int, version: str) -> ObservedPod:
 
 def fenced(pod: ObservedPod, token: str, version: str) -> ObservedPod:
     """Return a gated pod with the annotation of a fence."""
-    assert pod.member is not None and pod.raw is not None, "gated pods of gangs are fenced"
+    assert pod.member is not None, "only pods of gangs are fenced"
+    assert pod.raw is not None, "only gated pods are fenced"
     meta = structs.replace(pod.raw.metadata, resource_version=version)
     return replace(
         pod,

@@ -6,7 +6,7 @@ scheduler that binds pinned pods, the kubelet, and the program `wrapper`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -79,8 +79,8 @@ from kube.ray.ray_owner import suspension_note
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
-FIRST_VERSION = 1 << 60
-"""Resource versions of what is written here are above all that were read."""
+FIRST_VERSION = 1 << 63
+"""Resource versions of what is written here are above all that were read, and the lack of one."""
 
 AGAIN = "~"
 """In no name of an object: marks what is made again in a forecast."""
@@ -123,20 +123,23 @@ class World:
         self._act(self._handle([started]))
 
     def tell(self, events: Sequence[Event], more: Callable[[], bool] = lambda: True) -> None:
-        """Tell events, carry out what follows, and have it decided, until it rests."""
-        self._act(self._handle([TimePassed(), *events]))
+        """Tell events, carry out what follows, and have it decided, until it rests.
+
+        Or until there is no `more` time: then the world is left as nobody should read it.
+        """
+        self._act(self._handle([TimePassed(), *events]), more)
         for _ in range(MOST_ROUNDS):
             if not (self.state.cycle_wanted and more()):
                 return
             self.cycles += 1
-            self._act(self._handle([CycleDue()]))
+            self._act(self._handle([CycleDue()]), more)
 
     def _handle(self, events: Sequence[Event]) -> list[Action]:
         return self.state.handle(events, self.moment) if events else []
 
-    def _act(self, actions: Iterable[Action]) -> None:
+    def _act(self, actions: Iterable[Action], more: Callable[[], bool] = lambda: True) -> None:
         left = deque(actions)
-        while left:
+        while left and more():
             left.extend(self._handle(list(self._carried_out(left.popleft()))))
 
     # ---- what ends
@@ -155,7 +158,28 @@ class World:
     # ---- actions
 
     def _carried_out(self, action: Action) -> Iterator[Event]:
-        """Carry out an action; yields what is seen of that."""
+        """Carry out an action; yields what is seen of that. Events and logs change nothing."""
+        match action:
+            case CreateGang() | PatchGangSpec() | WriteGangStatus() | DeleteGang():
+                yield from self._gang_written(action)
+            case WriteQueueStatus() | WriteQueueFinalizers():
+                yield from self._queue_stored(action)
+            case ReleasePod() | FencePod() | DeletePod() | EvictPod() | NominatePod():
+                yield from self._pod_written(action)
+            case TryEviction() | TrySuspension() | ReadBudgets():
+                yield _allowed(action)
+            case ResumeRayCluster() | SuspendRayCluster():
+                yield from self._cluster_written(action)
+            case SuspendRayJob(gang=key, job=job, suspended_for=preemptor):
+                yield from self._job_suspended(key, job, preemptor)
+            case ResumeRayJob(gang=key, job=job):
+                yield from self._job_resumed(key, job)
+
+    # ---- Gangs and queues
+
+    def _gang_written(
+        self, action: CreateGang | PatchGangSpec | WriteGangStatus | DeleteGang
+    ) -> Iterator[Event]:
         match action:
             case CreateGang(key, body):
                 uid = f"{AGAIN}{next(self._made)}"
@@ -164,33 +188,9 @@ class World:
                 yield from self._changed(key, {"spec": spec})
             case WriteGangStatus(key=key, status=status):
                 yield from self._changed(key, {"status": status})
-                yield from self._created_by_wrapper(key)
+                yield from self._created_by_wrapper(key, status)
             case DeleteGang(key=key):
                 yield from (GangGone(key), WriteEnded(key, None))
-            case WriteQueueStatus() | WriteQueueFinalizers():
-                yield from self._queue_stored(action)
-            case ReleasePod() | FencePod() | DeletePod() | EvictPod() | NominatePod():
-                yield from self._pod_written(action)
-            case TryEviction(gang=key, uid=uid):
-                yield EvictionTried(key, uid, None)
-            case TrySuspension(gang=key, job=job):
-                yield EvictionTried(key, job.metadata.uid, None)
-            case ReadBudgets(gang=key, namespace=namespace):
-                yield BudgetsRead(key, namespace, ())
-            case ResumeRayCluster(gang=key, cluster=cluster):
-                yield from self._created(key, resumed(cluster))
-                yield RayClusterWriteEnded(key, cluster.metadata.uid, None)
-            case SuspendRayCluster(gang=key, cluster=cluster):
-                spec = replace(cluster.spec, suspend=True)
-                yield from (_gone(each) for each in self.state.known.cache.pods_of(key))
-                yield ClusterSeen(self._next(replace(cluster, spec=spec)))
-                yield RayClusterWriteEnded(key, cluster.metadata.uid, None)
-            case SuspendRayJob(gang=key, job=job, suspended_for=preemptor):
-                yield from self._job_suspended(key, job, preemptor)
-            case ResumeRayJob(gang=key, job=job):
-                yield from self._job_resumed(key, job)
-
-    # ---- Gangs and queues
 
     def _changed(self, key: GangKey, part: dict[str, Any]) -> Iterator[Event]:
         gang = self.state.known.cache.gangs.get(key)
@@ -251,10 +251,20 @@ class World:
 
     # ---- Ray objects
 
-    def _created_by_wrapper(self, key: GangKey) -> Iterator[Event]:
+    def _cluster_written(self, action: ResumeRayCluster | SuspendRayCluster) -> Iterator[Event]:
+        key, cluster = action.gang, action.cluster
+        if isinstance(action, ResumeRayCluster):
+            yield from self._created(key, resumed(cluster))
+        else:
+            yield from (_gone(each) for each in self.state.known.cache.pods_of(key))
+            spec = replace(cluster.spec, suspend=True)
+            yield ClusterSeen(self._next(replace(cluster, spec=spec)))
+        yield RayClusterWriteEnded(key, cluster.metadata.uid, None)
+
+    def _created_by_wrapper(self, key: GangKey, status: Mapping[str, Any]) -> Iterator[Event]:
         """Have the objects of an AppWrapper created whose gang has its place."""
-        source, gang = self.state.known.cache.sources.get(key), self.state.known.cache.gangs[key]
-        if source is None or source.stage is not Stage.QUEUED or gang.status.placement is None:
+        source = self.state.known.cache.sources.get(key)
+        if source is None or source.stage is not Stage.QUEUED or not status.get("placement"):
             return
         form = getattr(source, "form", None)
         assert isinstance(form, StandIn), "only AppWrappers have stages"
@@ -314,6 +324,17 @@ class World:
     def version(self) -> str:
         """Return a resource version above all before."""
         return str(next(self._versions))
+
+
+def _allowed(action: TryEviction | TrySuspension | ReadBudgets) -> Event:
+    """Answer a question as a cluster does in which nothing is against evictions."""
+    match action:
+        case TryEviction(gang=key, uid=uid):
+            return EvictionTried(key, uid, None)
+        case TrySuspension(gang=key, job=job):
+            return EvictionTried(key, job.metadata.uid, None)
+        case ReadBudgets(gang=key, namespace=namespace):
+            return BudgetsRead(key, namespace, ())
 
 
 def _gone(pod: ObservedPod) -> PodGone:

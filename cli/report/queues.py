@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from cli.endings import Absent
+from cli.report.expected import ForecastReport
 from cli.report.fair_share import (
     SHOWN,
     NamespaceShareReport,
@@ -80,6 +81,7 @@ class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
     """One queue, its waiting gangs in their order, and those that hold anything of it.
 
     `because` says why a gang stands where it stands; `namespaces` have what each of them used.
+    `forecast` is there where it was asked for.
     """
 
     queue: QueueReport
@@ -90,6 +92,7 @@ class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
     unread: tuple[str, ...] = ()
     because: Mapping[str, str] = {}
     namespaces: tuple[NamespaceShareReport, ...] = ()
+    forecast: ForecastReport | None = None
 
 
 def queues_report(found: Snapshot) -> QueuesReport:

@@ -25,12 +25,19 @@ def pictured(world: World, *, seconds: float = inf, starts: float = inf) -> Pict
     events = asyncio.run(read_picture(reader, STOCK, [TEAM], set())).events
     now = world.api.now
     moment = Moment(now, stamp_at(now), WALL + now)
-    return Pictured(
-        events, moment, lambda: CoordinatorState(Known()), lambda: 0.0, seconds, starts
-    )
+    return Pictured(events, moment, lambda: CoordinatorState(Known()), lambda: 0.0, seconds, starts)
 
 
 def lasting(name: str, workers: int, hours: float, **more: Any) -> Json:
-    """A gang of a head and so many workers of 1 CPU, which says how long it runs; 0: it does not."""
+    """A gang of a head and some workers of 1 CPU, which says how long it runs, unless that is 0."""
     said = {names.EXPECTED_DURATION: f"{int(hours * HOUR)}s"} if hours else {}
     return gang_of(name, workers, annotations={**said, **more.pop("annotations", {})}, **more)
+
+
+def world_of(*objects: Json, gangs: list[Json]) -> World:
+    """A world in which these gangs came one after another, a minute apart."""
+    world = World(*objects)
+    for each in gangs:
+        world.create(each)
+        world.settle(seconds=60)
+    return world

@@ -2,21 +2,13 @@
 
 from cli.forecast.asking import forecast
 from cli.report.expected import ExpectedReport, Sure
-from tests.cli.forecast.pictures import HOUR, lasting, pictured
-from tests.coordinator.builders import Json, node
+from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of
+from tests.coordinator.builders import node
 from tests.coordinator.world import World
 
 
 def estimates(world: World) -> dict[str, ExpectedReport]:
     return {each.name: each for each in forecast(pictured(world)).gangs}
-
-
-def world_of(*objects: Json, gangs: list[Json]) -> World:
-    world = World(*objects)
-    for each in gangs:
-        world.create(each)
-        world.settle(seconds=60)
-    return world
 
 
 def test_a_gang_starts_when_the_one_before_it_ends() -> None:
