@@ -1,7 +1,7 @@
 """Runs a world forward: gangs end when they are expected to, and what follows is the product's.
 
-Between two ends time is let pass a few times alone, for what ages or comes back with time. Bounded
-by a budget: what has not happened by then is left to an estimate from the rate.
+Between two ends time alone is let pass where a gang ages, or has a setback that ends. Bounded by a
+budget: what has not happened by then is left to an estimate from the rate.
 """
 
 import heapq
@@ -22,7 +22,7 @@ from scheduling.model.amounts import is_device
 from scheduling.model.gang import GangKey, PendingGang
 
 LOOKS = (600.0, 7200.0, 86400.0)
-"""Seconds after an end at which time alone is let pass: a setback ends, a gang ages."""
+"""Seconds after an end at which is looked whether the setback of a gang is over."""
 
 MOST_STEPS = 20_000
 
@@ -123,12 +123,15 @@ class Forward:
         happens, wall = min(ends, default=inf), self.world.moment.wall
         if happens < inf:
             happens = max(happens, wall)
-        looks = (self.course.reached + each for each in LOOKS)
-        wake = self.world.state.next_wake
-        if wake is not None:
-            due = wall + max(0.0, wake - self.world.moment.now)
-            happens = min((at for at in looks if max(wall, due) < at < happens), default=happens)
-        return happens
+        return min((at for at in self._looks() if wall < at < happens), default=happens)
+
+    def _looks(self) -> Iterator[float]:
+        """Yield when time alone may start a gang: the setback of one ends, or one ages."""
+        known = self.world.state.known
+        yield known.cycles.ages.next_due
+        asked = (known.views[key].queueing.asked for key in self._waits)
+        if any(isinstance(each, PendingGang) and each.setbacks for each in asked):
+            yield from (self.course.reached + each for each in LOOKS)
 
     def _step(self, at: float) -> None:
         events: list[Event] = []

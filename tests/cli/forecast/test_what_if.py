@@ -31,7 +31,7 @@ def effects(world: World, **changes: Any) -> dict[str, EffectReport]:
 
 
 def busy() -> World:
-    """One gang runs, for two hours; another waits for its end, and a third for that of the other."""
+    """One gang runs for two hours; another waits for its end, and a third for that of the other."""
     gangs = [lasting("runs", 3, 2), lasting("next", 3, 1), lasting("last", 3, 1)]
     return world_of(node("a", cpu=4), queue(100), gangs=gangs)
 
