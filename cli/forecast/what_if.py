@@ -106,7 +106,7 @@ def _compared(before: ExpectedReport | None, after: ExpectedReport) -> EffectRep
     effect = _effect(before, after, moved)
     if effect is None:
         return None
-    said = [after.sure] if before is None else [before.sure, after.sure]
+    said = [after.sure] if moved is None or before is None else [before.sure, after.sure]
     return EffectReport(
         after.namespace,
         after.name.rstrip("~"),

@@ -13,7 +13,7 @@ from kube.objects import names
 from runtime.controller.moment import Moment
 from tests.cli.fitting.reader import reader_of
 from tests.coordinator.api import stamp_at
-from tests.coordinator.builders import TEAM, Json, gang_of
+from tests.coordinator.builders import TEAM, Json, gang_of, group, ray_cluster
 from tests.coordinator.world import WALL, World
 
 HOUR = 3600.0
@@ -26,6 +26,18 @@ def pictured(world: World, *, seconds: float = inf, starts: float = inf) -> Pict
     now = world.api.now
     moment = Moment(now, stamp_at(now), WALL + now)
     return Pictured(events, moment, lambda: CoordinatorState(Known()), lambda: 0.0, seconds, starts)
+
+
+def moment_of(world: World) -> Moment:
+    """The moment that it is in a world."""
+    now = world.api.now
+    return Moment(now, stamp_at(now), WALL + now)
+
+
+def gpu_gang(name: str, workers: int, hours: float) -> Json:
+    """A gang with workers of 8 GPUs, which says how long it runs, unless that is 0."""
+    said = {names.EXPECTED_DURATION: f"{int(hours * HOUR)}s"} if hours else {}
+    return ray_cluster(name, group("workers", workers, cpu=8, gpu=8), annotations=said)
 
 
 def lasting(name: str, workers: int, hours: float, **more: Any) -> Json:

@@ -15,7 +15,7 @@ from tests.coordinator.builders import TEAM, Json, node
 from tests.coordinator.world import WALL, World
 
 gangs = st.lists(
-    st.tuples(st.integers(1, 7), st.sampled_from((0.5, 1.0, 2.0, 5.0))), min_size=1, max_size=6
+    st.tuples(st.integers(1, 7), st.sampled_from((0.05, 0.1, 0.2))), min_size=1, max_size=5
 )
 rules = st.sampled_from(("Strict", "BestEffort", "Backfill"))
 
@@ -29,12 +29,12 @@ def world_of(when_blocked: str, found: list[tuple[int, float]], nodes: int = 2) 
     world = World(*(node(f"n-{at}", cpu=4) for at in range(nodes)), queue(when_blocked))
     for at, (workers, hours) in enumerate(found):
         world.create(lasting(f"g-{at}", workers, hours))
-        world.settle(seconds=10)
+        world.settle(seconds=2)
     return world
 
 
 @given(rules, gangs)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_gangs_start_as_they_do_once_the_others_end(
     when_blocked: str, found: list[tuple[int, float]]
 ) -> None:
@@ -45,7 +45,7 @@ def test_gangs_start_as_they_do_once_the_others_end(
     for each in report.gangs:
         if each.at:
             told = datetime.fromisoformat(each.at).timestamp() - WALL
-            assert abs(told - came[each.name]) < 60, f"{each} came at {came[each.name]}"
+            assert abs(told - came[each.name]) < 5, f"{each} came at {came[each.name]}"
         else:
             assert each.name not in came, f"{each} came at {came[each.name]}"
 
@@ -62,9 +62,10 @@ def starts(world: World, hours: dict[str, float]) -> dict[str, float]:
         if not ends:
             break
         name = min(ends, key=lambda each: (ends[each], each))
-        world.settle(seconds=max(0.0, ends[name] - world.api.now))
+        # Just before: of one that outlives its duration the coordinator expects another end.
+        world.settle(seconds=max(0.0, ends[name] - 0.5 - world.api.now))
         world.api.delete(Key("rayclusters", TEAM, name))
-        world.settle(seconds=1)
+        world.settle()
     return came
 
 
@@ -75,7 +76,7 @@ def admitted_at(world: World, name: str) -> float:
 
 
 @given(rules, gangs)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_estimates_are_not_before_now_and_within_their_range(
     when_blocked: str, found: list[tuple[int, float]]
 ) -> None:
@@ -90,13 +91,13 @@ def test_estimates_are_not_before_now_and_within_their_range(
 
 
 @given(rules, gangs)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_no_change_changes_nothing(when_blocked: str, found: list[tuple[int, float]]) -> None:
     assert what_if(pictured(world_of(when_blocked, found)), Changes()).effects == ()
 
 
 @given(gangs, st.integers(1, 3))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_the_head_of_the_only_strict_queue_starts_no_later_with_more_nodes(
     found: list[tuple[int, float]], more: int
 ) -> None:
