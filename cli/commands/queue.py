@@ -40,7 +40,7 @@ def command(
     if expected and not name:
         raise click.UsageError("--expected: allowed with the name of a queue")
     from cli.read.cluster import read_gangs_anywhere  # noqa: PLC0415
-    from cli.read.forecasting import with_starts  # noqa: PLC0415
+    from cli.read.forecast.asking import with_starts  # noqa: PLC0415
     from cli.read.own_queues import with_own_queues  # noqa: PLC0415
     from cli.report.gangs import queue_of  # noqa: PLC0415
     from cli.report.queues import one_queue_report, queues_report  # noqa: PLC0415

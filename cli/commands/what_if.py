@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cli.forecast.changes import Changes
     from cli.read.reader import Reader
     from cli.read.target import Target
-    from cli.report.what_if import WhatIfReport
+    from cli.report.forecast.what_if import WhatIfReport
 
 _OPTIONS = (
     click.option("--cordon", multiple=True, metavar="NODE", help="No new pods on it."),
@@ -56,6 +56,7 @@ _OPTIONS = (
 @click.pass_context
 def command(
     context: click.Context,
+    /,
     *,
     files: tuple[str, ...],
     namespace: str,
@@ -70,9 +71,9 @@ def command(
     starts depend on how long gangs run. It needs the right to list nodes, pods, Gangs, Ray clusters
     and GangQueues of all namespaces.
     """
-    from cli.read.changes import read_changes  # noqa: PLC0415 - a start must not pay for it
+    from cli.read.forecast.changes import read_changes  # noqa: PLC0415 - a start must not pay for it
+    from cli.show.forecast.what_if import table  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
-    from cli.show.what_if import table  # noqa: PLC0415
 
     if not (any(said.values()) or files):
         raise click.UsageError(
@@ -96,7 +97,7 @@ async def _asked(reader: Reader, changes: Changes) -> WhatIfReport:
 
     from cli.forecast.changes import check  # noqa: PLC0415
     from cli.forecast.what_if import what_if  # noqa: PLC0415
-    from cli.read.forecasting import read_pictured  # noqa: PLC0415
+    from cli.read.forecast.asking import read_pictured  # noqa: PLC0415
 
     check(changes)
     found = await read_pictured(reader, changes.asked, {each.queue for each in changes.quotas})

@@ -57,7 +57,7 @@ def command(
     if place and namespace not in ("", place):
         raise click.UsageError(f"{name} is not in namespace {namespace}: name one of the two")
     from cli.read.case import read_case  # noqa: PLC0415
-    from cli.read.forecasting import with_start  # noqa: PLC0415
+    from cli.read.forecast.asking import with_start  # noqa: PLC0415
     from cli.report.why import why_report  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
     from cli.show.why import table  # noqa: PLC0415

@@ -8,7 +8,7 @@ from cli.forecast.course import Course
 from cli.forecast.estimates import estimates, stamp
 from cli.forecast.forward import Budget, Forward
 from cli.forecast.world import World
-from cli.report.expected import ForecastReport
+from cli.report.forecast.expected import ForecastReport
 from coordinator.messages.events import Event
 from coordinator.state_machine import CoordinatorState
 from runtime.controller.moment import Moment

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cli.forecast.course import Basis, Course, Start, Waiting
 from cli.forecast.world import AGAIN
-from cli.report.expected import ExpectedReport, Sure
+from cli.report.forecast.expected import ExpectedReport, Sure
 from kube.objects import names
 from scheduling.diagnosis.wording import lasting
 from scheduling.model.gang import GangKey

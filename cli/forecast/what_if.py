@@ -8,8 +8,8 @@ from cli.forecast.asking import Pictured
 from cli.forecast.changes import Applying, Changes, check
 from cli.forecast.course import Course
 from cli.forecast.estimates import estimates, stamp
-from cli.report.expected import ExpectedReport, Sure
-from cli.report.what_if import DevicesReport, Effect, EffectReport, WhatIfReport
+from cli.report.forecast.expected import ExpectedReport, Sure
+from cli.report.forecast.what_if import DevicesReport, Effect, EffectReport, WhatIfReport
 from coordinator.messages.events import NodeSeen
 from scheduling.diagnosis.holes import Pool
 from scheduling.model.gang import GangKey
@@ -94,10 +94,9 @@ class _Comparison:
             if found is not None:
                 yield found
         there = {each.key for each in self.after.waiting}
-        gone = (each for each in self.before.waiting if each.key not in there)
-        for each in gone:
-            if each.key in self.stopped:
-                yield EffectReport(each.key.namespace, each.key.name, each.queue, Effect.ENDS)
+        for gone in self.before.waiting:
+            if gone.key in self.stopped and gone.key not in there:
+                yield EffectReport(gone.key.namespace, gone.key.name, gone.queue, Effect.ENDS)
 
 
 def _compared(before: ExpectedReport | None, after: ExpectedReport) -> EffectReport | None:

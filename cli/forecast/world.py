@@ -125,7 +125,7 @@ class World:
     def tell(self, events: Sequence[Event], more: Callable[[], bool] = lambda: True) -> None:
         """Tell events, carry out what follows, and have it decided, until it rests.
 
-        Or until there is no `more` time: then the world is left as nobody should read it.
+        Or until there is no `more` time: then the world is left half way, and is not to be read.
         """
         self._act(self._handle([TimePassed(), *events]), more)
         for _ in range(MOST_ROUNDS):

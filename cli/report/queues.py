@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from cli.endings import Absent
-from cli.report.expected import ForecastReport
 from cli.report.fair_share import (
     SHOWN,
     NamespaceShareReport,
@@ -17,6 +16,7 @@ from cli.report.fair_share import (
     reasons_of_order,
     share_of,
 )
+from cli.report.forecast.expected import ForecastReport
 from cli.report.gangs import GangReport, by_name, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.order import natural
 from cli.report.queue_usage import usage_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cli.report.expected import ForecastReport
+from cli.report.forecast.expected import ForecastReport
 from cli.report.gangs import in_order, queue_of, waits
 from cli.report.objects import Event
 from cli.report.order import natural

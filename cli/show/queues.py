@@ -8,7 +8,8 @@ import msgspec
 from rich.console import Console
 
 from cli.report.queues import OneQueueReport, QueueReport, QueuesReport
-from cli.show import expected, parts
+from cli.show import parts
+from cli.show.forecast import expected
 from cli.show.table import Cell, line, number, rows, title
 from cli.show.words import age, amount, phase
 

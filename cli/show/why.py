@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cli.report.gangs import FINISHED
 from cli.report.why import HistoryReport, HolderReport, PodSetReport, ShortReport, WhyReport
-from cli.show import expected
+from cli.show.forecast import expected
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import age, amount, clock, phase
 

@@ -23,7 +23,7 @@ from benchmarks import philly
 from benchmarks.queueing import SEED, job_of, queue
 from benchmarks.simulation import BEGIN, GPU, Job, Simulation, gpu_node
 from cli.forecast.asking import Pictured, forecast
-from cli.report.expected import ExpectedReport
+from cli.report.forecast.expected import ExpectedReport
 from coordinator.messages.events import NodeSeen
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState

@@ -1,7 +1,7 @@
 """A forecast says what the coordinator will decide, and says where nothing can be said."""
 
 from cli.forecast.asking import forecast
-from cli.report.expected import ExpectedReport, Sure
+from cli.report.forecast.expected import ExpectedReport, Sure
 from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of
 from tests.coordinator.builders import node
 from tests.coordinator.world import World
@@ -25,6 +25,8 @@ def test_gangs_that_wait_start_one_after_another() -> None:
     gangs = [lasting("runs", 3, 2), lasting("b", 3, 1), lasting("c", 3, 0)]
     found = estimates(world_of(node("a", cpu=4), gangs=[*gangs, lasting("d", 3, 1)]))
     assert found["c"].why == "after RayCluster team/b ends (waits too, declared 1h)"
-    assert found["c"].in_seconds == found["b"].in_seconds + HOUR
+    first, second = found["b"].in_seconds, found["c"].in_seconds
+    assert first is not None
+    assert second == first + HOUR
     assert found["d"].sure is Sure.UNKNOWN
     assert found["d"].why.startswith("nothing tells when RayCluster team/c ends: ")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cli.forecast.asking import forecast
 from cli.forecast.changes import Added, Changes
 from cli.forecast.what_if import what_if
-from cli.report.expected import Sure
+from cli.report.forecast.expected import Sure
 from tests.cli.forecast.pictures import HOUR, lasting, pictured
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, node

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.__main__ import main
-from cli.read import forecasting
+from cli.read.forecast import asking
 from tests.cli.fitting.reader import reader_of
 from tests.cli.forecast.pictures import HOUR, gpu_gang, moment_of, world_of
 from tests.coordinator.builders import Json, node
@@ -54,7 +54,7 @@ def test_an_output_of_the_page_is_what_the_command_prints(
         yield reader_of(world)
 
     monkeypatch.setattr("cli.read.case.read_events", no_events)
-    monkeypatch.setattr(forecasting, "moment", lambda: moment_of(world))
+    monkeypatch.setattr(asking, "moment", lambda: moment_of(world))
     monkeypatch.setattr(time, "time", lambda: WALL + world.api.now)
     monkeypatch.setattr(time, "process_time", lambda: 0.0)
     done = CliRunner().invoke(main, shlex.split(command), obj=opened)

@@ -12,7 +12,7 @@ from cli.__main__ import main
 from cli.endings import FINE, NOT_READ, WRONG_USE
 from cli.forecast.changes import Added, Changes, Quota
 from cli.forecast.what_if import what_if
-from cli.report.what_if import Effect, EffectReport
+from cli.report.forecast.what_if import Effect, EffectReport
 from scheduling.model.gang import GangKey
 from tests.cli.fitting.reader import MemoryReader, reader_of
 from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from cli.report.expected import ExpectedReport, ForecastReport, Sure
+from cli.report.forecast.expected import ExpectedReport, ForecastReport, Sure
 from cli.show.parts import Most, left_out
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import clock

@@ -14,7 +14,7 @@ from cli.read.coordinator_settings import read_settings
 from cli.read.judging import moment, state_of
 from cli.read.picture import read_picture, read_volumes
 from cli.read.reader import Reader
-from cli.report.expected import ForecastReport
+from cli.report.forecast.expected import ForecastReport
 from cli.report.queues import OneQueueReport
 from cli.report.why import WhyReport
 from scheduling.model.gang import GangKey

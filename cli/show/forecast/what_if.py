@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rich.console import Console
 
-from cli.report.what_if import DevicesReport, Effect, EffectReport, WhatIfReport
+from cli.report.forecast.what_if import DevicesReport, Effect, EffectReport, WhatIfReport
 from cli.show import parts
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import clock, counted, lasting
@@ -42,8 +42,11 @@ def table(found: WhatIfReport, output: str) -> Callable[[Console], None]:
             line(console, f"nothing starts, stops or moves ({waiting})")
         if found.devices:
             console.print()
-            heads = ("DEVICES", "ALL", "FREE", "OFF", "STRANDED")
-            rows(console, heads, list(map(_devices, found.devices)))
+            rows(
+                console,
+                ("DEVICES", "ALL", "FREE", "OFF", "STRANDED"),
+                list(map(_devices, found.devices)),
+            )
 
     return printed
 
