@@ -42,6 +42,7 @@ COMMANDS = {
     ),
     "suspend": ("cli.verbs.suspend", "Delete the pods of a Ray cluster, which stays."),
     "uninstall": ("cli.commands.uninstall", "Remove Muster, and leave nothing that waits for it."),
+    "what-if": ("cli.commands.what_if", "What changes of the cluster would do to its gangs."),
     "why": ("cli.commands.why", "Why a gang waits, what would help, what happened."),
 }
 

@@ -95,6 +95,15 @@ def namespace_option(command: F) -> F:
     )
 
 
+def expected_option(command: F) -> F:
+    """Add `--expected`."""
+    return click.option(
+        "--expected",
+        is_flag=True,
+        help="When gangs are expected to start: reads the whole cluster, some seconds of CPU.",
+    )(command)
+
+
 def scope_options(command: F) -> F:
     """Add `-n` and `-A`; without either all namespaces are shown that the caller may list."""
     everywhere = click.option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import cluster_options, epilog, output_option, run
+from cli.options import cluster_options, epilog, expected_option, output_option, run
 
 if TYPE_CHECKING:
     from cli.read.reader import Reader
@@ -20,20 +20,27 @@ if TYPE_CHECKING:
         "muster queue",
         "muster queue research",
         "muster queue research -o wide",
+        "muster queue research --expected",
         "muster queue -o json | jq '.queues[] | select(.active | not) | .fault'",
     )
 )
 @click.argument("name", default="", metavar="[NAME]")
 @cluster_options
+@expected_option
 @output_option
 @click.pass_context
-def command(context: click.Context, target: Target, output: str, name: str) -> None:
+def command(
+    context: click.Context, *, target: Target, output: str, name: str, expected: bool
+) -> None:
     """Print all queues; of the queue NAME also the gangs that wait in it, in their order.
 
     MAY TAKE is what a queue may still take now, with what it may borrow. Gangs of namespaces that
     the caller may not list are counted and not named.
     """
+    if expected and not name:
+        raise click.UsageError("--expected: allowed with the name of a queue")
     from cli.read.cluster import read_gangs_anywhere  # noqa: PLC0415
+    from cli.read.forecast.asking import with_starts  # noqa: PLC0415
     from cli.read.own_queues import with_own_queues  # noqa: PLC0415
     from cli.report.gangs import queue_of  # noqa: PLC0415
     from cli.report.queues import one_queue_report, queues_report  # noqa: PLC0415
@@ -45,7 +52,10 @@ def command(context: click.Context, target: Target, output: str, name: str) -> N
         listed = await read_gangs_anywhere(reader, GANGS, QUEUES)
         mine = {name} if name else {queue_of(each) for each in listed.gangs}
         found = await with_own_queues(reader, listed, mine)
-        return one_queue_report(found, name) if name else queues_report(found)
+        if not name:
+            return queues_report(found)
+        report = one_queue_report(found, name)
+        return await with_starts(reader, report) if expected and report.waiting else report
 
     report = run(context, target, work)
     note(report.unread)

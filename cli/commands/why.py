@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import cluster_options, epilog, namespace_option, output_option, run
+from cli.options import (
+    cluster_options,
+    epilog,
+    expected_option,
+    namespace_option,
+    output_option,
+    run,
+)
 
 if TYPE_CHECKING:
     from cli.read.reader import Reader
@@ -19,15 +26,25 @@ if TYPE_CHECKING:
     epilog=epilog(
         "muster why team/train",
         "muster why train -n team",
+        "muster why team/train --expected",
         "muster why team/train -o json | jq -r .message",
     )
 )
 @click.argument("name", metavar="[NAMESPACE/]NAME")
 @cluster_options
 @namespace_option
+@expected_option
 @output_option
 @click.pass_context
-def command(context: click.Context, target: Target, namespace: str, output: str, name: str) -> None:
+def command(
+    context: click.Context,
+    *,
+    target: Target,
+    namespace: str,
+    output: str,
+    name: str,
+    expected: bool,
+) -> None:
     """Print why a gang waits: its place, each pod set in numbers, and the holders of the room.
 
     NAME is that of a RayCluster, a RayJob, a RayService or an AppWrapper. Its namespace is that
@@ -40,13 +57,15 @@ def command(context: click.Context, target: Target, namespace: str, output: str,
     if place and namespace not in ("", place):
         raise click.UsageError(f"{name} is not in namespace {namespace}: name one of the two")
     from cli.read.case import read_case  # noqa: PLC0415
+    from cli.read.forecast.asking import with_start  # noqa: PLC0415
     from cli.report.why import why_report  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
     from cli.show.why import table  # noqa: PLC0415
 
     async def work(reader: Reader) -> WhyReport:
         found, case = await read_case(reader, place or namespace or reader.namespace, short)
-        return why_report(found, case)
+        report = why_report(found, case)
+        return await with_start(reader, report) if expected and report.waits else report
 
     report = run(context, target, work)
     note(report.unread)

@@ -184,15 +184,9 @@ class Simulation:
 
     def _part(self, cluster: RayCluster, foresight: Foresight) -> _Part:
         meta = cluster.metadata
-        key, created = GangKey(meta.namespace, meta.name), as_created(cluster, self._moment.stamp)
-        # Of an AppWrapper no pod exists before its gang has its place: the machine foresees them.
-        pods = () if created.spec.suspend else foresight.pods
-        events: tuple[Event, ...] = (
-            ClusterSeen(created),
-            GangSeen(_record(meta)),
-            *(PodSeen(pod, Teller.RAY_POD_WATCH) for pod in pods),
-        )
-        names = [(pod.name, pod.uid) for pod in pods]
+        created = as_created(cluster, self._moment.stamp)
+        names = [(pod.name, pod.uid) for pod in foresight.pods] if not created.spec.suspend else []
+        key, events = GangKey(meta.namespace, meta.name), seen_of(created, foresight)
         return _Part(key, meta.uid, events, _back(key, meta.uid, names))
 
     def _decide(self, parts: Sequence[_Part]) -> None:
@@ -227,6 +221,16 @@ class Simulation:
 
 def _queue_of(view: GangView) -> str:
     return view.understood.terms.queue if view.understood.terms is not None else ""
+
+
+def seen_of(created: RayCluster, foresight: Foresight) -> tuple[Event, ...]:
+    """Return what is seen of an object that is created: itself, its Gang, and its pods.
+
+    Of an AppWrapper no pod exists before its gang has its place: the state machine foresees them.
+    """
+    pods = () if created.spec.suspend else foresight.pods
+    seen = (PodSeen(pod, Teller.RAY_POD_WATCH) for pod in pods)
+    return ClusterSeen(created), GangSeen(_record(created.metadata)), *seen
 
 
 def _record(meta: ObjectMeta) -> Gang:

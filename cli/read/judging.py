@@ -41,7 +41,7 @@ async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
     """Return the answers for objects that are created together; raises CannotRead."""
     settings, unset = await read_settings(reader)
     takes = None if unset else settings.app_wrappers
-    state, moment, rights = _state(settings), _moment(), Rights(reader)
+    state, now, rights = state_of(settings), moment(), Rights(reader)
     picture, creating, said = await asyncio.gather(
         read_picture(reader, state.known.profiles, namespaces_of(asked), queues_of(asked)),
         asyncio.gather(
@@ -52,12 +52,12 @@ async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
     asked = [with_admitted(each, found.pods) for each, found in zip(asked, said, strict=True)]
     creating = [_with_said(*each) for each in zip(creating, said, strict=True)]
     creating = [_in_its_namespace(*each, picture) for each in zip(asked, creating, strict=True)]
-    state.handle([*picture.events, *stand_ins(asked, picture.missing)], moment)
+    state.handle([*picture.events, *stand_ins(asked, picture.missing)], now)
     if state.known.cache.is_mounting or any(each.mounts_claims for each in asked):
         volumes = await read_volumes(reader)
-        state.handle(volumes.events, moment)
+        state.handle(volumes.events, now)
         picture = picture.beside(volumes)
-    simulation = Simulation(state, moment, roomless=picture.roomless)
+    simulation = Simulation(state, now, roomless=picture.roomless)
     unread = (unset, *picture.unread, *(each.unread for each in creating), *reader.faults)
     answers = tuple(_answers(simulation, asked, creating, picture.unlabelled))
     return FitReport(answers, tuple(each for each in dict.fromkeys(unread) if each))
@@ -120,7 +120,7 @@ def _answer(simulation: Simulation, asked: Asked, verdict: Verdict) -> FitOfObje
     )
 
 
-def _state(settings: Settings) -> CoordinatorState:
+def state_of(settings: Settings) -> CoordinatorState:
     """Return the state of a coordinator that was just started with these settings."""
     known = Known(
         allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
@@ -131,7 +131,8 @@ def _state(settings: Settings) -> CoordinatorState:
     return CoordinatorState(known)
 
 
-def _moment() -> Moment:
+def moment() -> Moment:
+    """Return the moment that it is now."""
     wall = time.time()
     stamp = datetime.fromtimestamp(int(wall), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return Moment(time.monotonic(), stamp, wall)

@@ -16,6 +16,7 @@ from cli.report.fair_share import (
     reasons_of_order,
     share_of,
 )
+from cli.report.forecast.expected import ForecastReport
 from cli.report.gangs import GangReport, by_name, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.order import natural
 from cli.report.queue_usage import usage_of
@@ -80,6 +81,7 @@ class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
     """One queue, its waiting gangs in their order, and those that hold anything of it.
 
     `because` says why a gang stands where it stands; `namespaces` have what each of them used.
+    `forecast` is there where it was asked for.
     """
 
     queue: QueueReport
@@ -90,6 +92,7 @@ class OneQueueReport(msgspec.Struct, frozen=True, rename="camel"):
     unread: tuple[str, ...] = ()
     because: Mapping[str, str] = {}
     namespaces: tuple[NamespaceShareReport, ...] = ()
+    forecast: ForecastReport | None = None
 
 
 def queues_report(found: Snapshot) -> QueuesReport:

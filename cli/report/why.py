@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from cli.report.forecast.expected import ForecastReport
 from cli.report.gangs import in_order, queue_of, waits
 from cli.report.objects import Event
 from cli.report.order import natural
@@ -90,7 +91,8 @@ class HistoryReport(msgspec.Struct, frozen=True, rename="camel"):
 class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     """One gang. `of` is how many wait in its queue, `ahead` names the nearest ones before it.
 
-    `quota` says who has the quota that it lacks, and whether reclaim would help.
+    `quota` says who has the quota that it lacks, and whether reclaim would help. `forecast` is
+    there where it was asked for.
     """
 
     namespace: str
@@ -116,6 +118,7 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     notes: tuple[str, ...]
     history: tuple[HistoryReport, ...]
     unread: tuple[str, ...] = ()
+    forecast: ForecastReport | None = None
 
 
 @dataclass(frozen=True, slots=True)

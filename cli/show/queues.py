@@ -9,6 +9,7 @@ from rich.console import Console
 
 from cli.report.queues import OneQueueReport, QueueReport, QueuesReport
 from cli.show import parts
+from cli.show.forecast import expected
 from cli.show.table import Cell, line, number, rows, title
 from cli.show.words import age, amount, phase
 
@@ -54,6 +55,8 @@ def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], 
         if found.waiting:
             parts.gangs(console, found.waiting, output, now, limits)
             _because(console, found, limits)
+        if found.forecast is not None:
+            expected.many(console, found.forecast, found.queue.name, output, limits)
         console.print()
         title(console, f"{len(found.holding)} holding room")
         if found.holding:

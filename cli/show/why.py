@@ -8,6 +8,7 @@ from rich.console import Console
 
 from cli.report.gangs import FINISHED
 from cli.report.why import HistoryReport, HolderReport, PodSetReport, ShortReport, WhyReport
+from cli.show.forecast import expected
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import age, amount, clock, phase
 
@@ -23,6 +24,7 @@ def table(found: WhyReport, output: str, now: float) -> Callable[[Console], None
 
     def printed(console: Console) -> None:
         _head(console, found, now)
+        expected.one(console, f"{found.namespace}/{found.name}", found.forecast)
         _pod_sets(console, found, output)
         for each in found.pod_sets:
             if each.short is not None:

@@ -51,6 +51,11 @@ class Ages:
                 self.overdue.add(key)
                 self.aged.add(key)
 
+    @property
+    def next_due(self) -> float:
+        """When the next gang is overdue, by time alone; infinite where none will be."""
+        return min((due for key, due in self._due.items() if key not in self.overdue), default=inf)
+
     def passed(self, gangs: Iterable[GangKey]) -> None:
         """Count each of the gangs as passed once."""
         for key in gangs:

@@ -71,7 +71,7 @@ class Result:
 def replay(jobs: Sequence[philly.Job], nodes: int, gpus: int, rule: str, wrong: float) -> Result:
     """Let the jobs come and go; `wrong` is the largest factor by which a duration is off."""
     chance = random.Random(SEED)
-    told = [_job(job, gpus, wrong ** chance.uniform(-1, 1)) for job in jobs]
+    told = [job_of(job, gpus, wrong ** chance.uniform(-1, 1)) for job in jobs]
     waits = _easy(told, nodes, gpus) if rule == "EASY" else _ours(told, nodes, gpus, rule)
     return _result(rule, "exact" if wrong == 1 else "wrong", told, waits, nodes * gpus, gpus)
 
@@ -95,7 +95,8 @@ def _easy(jobs: Sequence[Job], nodes: int, gpus: int) -> list[float]:
     return easy.Easy(nodes, gpus).waits(gangs)
 
 
-def _job(job: philly.Job, gpus: int, off_by: float) -> Job:
+def job_of(job: philly.Job, gpus: int, off_by: float) -> Job:
+    """Return the Ray cluster of a job, whose told duration is off by a factor."""
     workers, size = (-(-job.gpus // gpus), gpus) if job.gpus >= gpus else (1, job.gpus)
     requests = {"cpu": str(10 * size), "memory": f"{100 * size}Gi", GPU: str(size)}
     runs = job.runs * 3600

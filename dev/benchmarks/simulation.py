@@ -176,6 +176,22 @@ class Simulation:
         found: Mapping[str, Any] = self._gangs[key].get("status", {})
         return found
 
+    def moment(self) -> Moment:
+        """Return the moment that it is."""
+        wall = BEGIN + self.now
+        return Moment(self.now, _stamp(wall), wall)
+
+    def seen(self) -> list[Event]:
+        """Return what lists would show now, but for the nodes."""
+        there = [(key, each) for key, each in self.courses.items() if each.ended is None]
+        return [
+            NamespaceSeen(Namespace(metadata=ObjectMeta(name=NAMESPACE))),
+            *map(QueueSeen, self._queues.values()),
+            *(ClusterSeen(_cluster(each.job, each.arrived)) for _, each in there),
+            *(GangSeen(msgspec.convert(each, Gang)) for each in self._gangs.values()),
+            *(PodSeen(pod) for _, each in there for pod in each.pods.values()),
+        ]
+
     # ---- what happens around the coordinator
 
     def _arrive(self, job: Job) -> None:
@@ -255,8 +271,7 @@ class Simulation:
 
     def handle(self, events: Sequence[Event]) -> list[Action]:
         """Let the coordinator hear of events; returns what it asks for."""
-        wall = BEGIN + self.now
-        return self.state.handle(events, Moment(self.now, _stamp(wall), wall)) if events else []
+        return self.state.handle(events, self.moment()) if events else []
 
     def carry_out(self, action: Action) -> Iterator[Event]:
         """Carry out an action; yields what is seen of that."""

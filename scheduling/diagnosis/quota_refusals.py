@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 
-from scheduling.diagnosis.wording import amount_up, bounded, written
+from scheduling.diagnosis.wording import amount_up, bounded, lasting, written
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.quantity import request_amount
@@ -80,9 +80,9 @@ def would_delay(blocked: PendingGang, wait: float | None, duration: float) -> Re
     if wait is None:
         said = f"there is room, but {blocked.key} has waited so long for it that nothing passes it"
     else:
-        runs = "names no expected duration" if duration == inf else f"runs for {_time(duration)}"
+        runs = "names no expected duration" if duration == inf else f"runs for {lasting(duration)}"
         said = (
-            f"there is room, but {blocked.key} is expected to start in {_time(wait)}, and would "
+            f"there is room, but {blocked.key} is expected to start in {lasting(wait)}, and would "
             f"start later for this gang, which {runs}"
         )
     return Refusal(Reason.QUEUE_BLOCKED, said)
@@ -103,13 +103,3 @@ def _amount(tree: QuotaTree, column: int, row: Amounts) -> str:
 
 def _plain(tree: QuotaTree, column: int, row: Amounts) -> str:
     return written(tree.resources[column], int(row[column]), up=1)
-
-
-def _time(seconds: float) -> str:
-    """Write a time as people do, in its two largest units."""
-    left, parts = int(seconds), list[str]()
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
-        if left >= size and len(parts) < 2:
-            parts.append(f"{left // size}{unit}")
-        left %= size
-    return "".join(parts) or "0s"

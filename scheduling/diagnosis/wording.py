@@ -67,3 +67,13 @@ def bounded(said: Sequence[str], joint: str) -> str:
             break
         text += joint + sentence
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 1] + "…"
+
+
+def lasting(seconds: float) -> str:
+    """Write a time as people do, in its two largest units."""
+    left, parts = int(seconds), list[str]()
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)):
+        if left >= size and len(parts) < 2:
+            parts.append(f"{left // size}{unit}")
+        left %= size
+    return "".join(parts) or "0s"

@@ -116,7 +116,7 @@ def _holdings_of(key: GangKey, uid: str, queue: str, known: Known, now: float) -
     """Yield what a gang holds; its pods that no quota counts hold room on nodes alone."""
     view = known.views.get(key)
     mine = view if view is not None and view.cluster_uid == uid else None
-    ends = _ends(mine, known, now) if mine is not None else inf
+    ends = expected_end(mine, known, now) if mine is not None else inf
     counted = [pod for pod in pods_that_count(known.cache, key, uid) if pod.holds]
     reserved = mine.reservation.reserved.room.items() if mine is not None else ()
     room = [(pod.holds, pod.used) for pod in counted]
@@ -133,10 +133,17 @@ def _times(requests: tuple[tuple[str, int], ...], pods: int) -> tuple[tuple[str,
     return tuple((resource, amount * pods) for resource, amount in requests)
 
 
-def _ends(view: GangView, known: Known, now: float) -> float:
+def expected_end(view: GangView, known: Known, now: float) -> float:
     """Say when a gang is expected to end; one that outlives its duration at twice its age."""
-    terms, start = view.understood.terms, began(view)
-    if terms is None or start is None:
+    start, duration = began(view), expected_duration(view, known)
+    if start is None:
         return inf
-    duration = terms.expected_duration or known.queues.queue(terms.queue).duration
     return start + duration if start + duration > now else now + (now - start)
+
+
+def expected_duration(view: GangView, known: Known) -> float:
+    """Say how long a gang is expected to run, by itself or its queue; infinite where neither."""
+    terms = view.understood.terms
+    if terms is None:
+        return inf
+    return terms.expected_duration or known.queues.queue(terms.queue).duration

@@ -7,7 +7,7 @@ import msgspec
 from cli.endings import NotAllowed
 from cli.read.coordinator_settings import Deployment, read_settings
 from cli.read.home import AccountBinding, find_home
-from cli.read.judging import _state
+from cli.read.judging import state_of
 from kube.objects.base import ObjectMeta
 from tests.cli.fake_reader import FakeReader
 
@@ -59,4 +59,4 @@ async def test_settings_are_those_of_the_coordinator_in_that_namespace() -> None
     lists["clusterrolebindings"] = [binding(ACCOUNT)]
     settings, unset = await read_settings(FakeReader(lists))
     assert (settings.waiting_per_namespace, unset) == (7, "")
-    assert _state(settings).known.cache.home == "gangs"
+    assert state_of(settings).known.cache.home == "gangs"

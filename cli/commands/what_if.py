@@ -1,0 +1,107 @@
+"""`muster what-if`: what changes of the cluster would do to its gangs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.endings import Unusable
+from cli.imports.outcome import Fault
+from cli.options import (
+    add_options,
+    cluster_options,
+    complete_files,
+    epilog,
+    namespace_option,
+    output_option,
+    run,
+)
+
+if TYPE_CHECKING:
+    from cli.forecast.changes import Changes
+    from cli.read.reader import Reader
+    from cli.read.target import Target
+    from cli.report.forecast.what_if import WhatIfReport
+
+_OPTIONS = (
+    click.option("--cordon", multiple=True, metavar="NODE", help="No new pods on it."),
+    click.option("--drain", multiple=True, metavar="NODE", help="The same, and its pods go."),
+    click.option("--add-nodes", multiple=True, metavar="N=NODE", help="N more like that one."),
+    click.option(
+        "--quota", multiple=True, metavar="QUEUE:RESOURCE=AMOUNT", help="Another quota of a queue."
+    ),
+    click.option("--stop", multiple=True, metavar="[NAMESPACE/]GANG", help="It ends now."),
+    click.option(
+        *("-f", "--file", "files"),
+        multiple=True,
+        shell_complete=complete_files,
+        help="Ray clusters, jobs or services to submit; - is standard input.",
+    ),
+)
+
+
+@click.command(
+    name="what-if",
+    epilog=epilog(
+        "muster what-if --drain gpu-7",
+        "muster what-if --add-nodes 4=gpu-1",
+        "muster what-if --quota research:nvidia.com/gpu=32 -f job.yaml",
+        "muster what-if --stop team/train -o json | jq '.effects[]'",
+    ),
+)
+@namespace_option
+@cluster_options
+@output_option
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    namespace: str,
+    target: Target,
+    output: str,
+    **said: tuple[str, ...],
+) -> None:
+    """Say which gangs would start, stop or wait longer if all of these changes were made now.
+
+    Nothing is changed. The coordinator's rules are run forward on a picture of the cluster, with
+    the changes and without them. What starts and stops at once is exact for the picture; later
+    starts depend on how long gangs run. It needs the right to list nodes, pods, Gangs, Ray clusters
+    and GangQueues of all namespaces.
+    """
+    from cli.read.forecast.changes import read_changes  # noqa: PLC0415 - a start must not pay for it
+    from cli.show.forecast.what_if import table  # noqa: PLC0415
+    from cli.show.output import note, show  # noqa: PLC0415
+
+    if not (any(said.values()) or files):
+        raise click.UsageError(
+            "what is to be changed? allowed: --cordon, --drain, --add-nodes, --quota, --stop, -f"
+        )
+
+    async def work(reader: Reader) -> WhatIfReport:
+        try:
+            changes = read_changes(said, files, namespace or reader.namespace)
+            return await _asked(reader, changes)
+        except Fault as fault:
+            raise Unusable(str(fault)) from None
+
+    report = run(context, target, work)
+    note((*report.notes, *report.unread))
+    show(report, output, table(report, output))
+
+
+async def _asked(reader: Reader, changes: Changes) -> WhatIfReport:
+    import msgspec  # noqa: PLC0415
+
+    from cli.forecast.changes import check  # noqa: PLC0415
+    from cli.forecast.what_if import what_if  # noqa: PLC0415
+    from cli.read.forecast.asking import read_pictured  # noqa: PLC0415
+
+    check(changes)
+    found = await read_pictured(reader, changes.asked, {each.queue for each in changes.quotas})
+    return msgspec.structs.replace(what_if(found.pictured, changes), unread=found.unread)
+
+
+command = add_options(command, _OPTIONS)

@@ -1,0 +1,83 @@
+"""Asks for forecasts of one picture: the one that is expected, and those with other durations."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from cli.forecast.course import Course
+from cli.forecast.estimates import estimates, stamp
+from cli.forecast.forward import Budget, Forward
+from cli.forecast.world import World
+from cli.report.forecast.expected import ForecastReport
+from coordinator.messages.events import Event
+from coordinator.state_machine import CoordinatorState
+from runtime.controller.moment import Moment
+from scheduling.model.gang import GangKey
+
+SCALES = (2 / 3, 3 / 2)
+"""Shares of what durations say, for the ends of ranges: people are off by more, but not all of
+them to the same side."""
+
+Change = Callable[[CoordinatorState, Moment], Sequence[Event]]
+"""Says what else is seen, beside what a picture shows."""
+
+
+def no_change(state: CoordinatorState, moment: Moment) -> Sequence[Event]:  # noqa: ARG001
+    """Leave the picture as it is."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pictured:
+    """A picture as events, when it was taken, and what makes a state machine that knows nothing.
+
+    `spent` counts CPU seconds; one forecast may take `seconds` of them.
+    """
+
+    events: Sequence[Event]
+    moment: Moment
+    build: Callable[[], CoordinatorState]
+    spent: Callable[[], float]
+    seconds: float = inf
+    starts: float = inf
+
+    def course(
+        self, change: Change = no_change, scale: float = 1.0, until: GangKey | None = None
+    ) -> Course:
+        """Run the picture forward once, after a change."""
+        state = self.build()
+        state.handle(self.events, self.moment)
+        state.handle(change(state, self.moment), self.moment)
+        budget = self._budget(until)
+        return Forward(World(state, self.moment), budget, scale).run()
+
+    def _budget(self, until: GangKey | None) -> Budget:
+        began = self.spent()
+        return Budget(self.seconds, lambda: self.spent() - began, starts=self.starts, until=until)
+
+
+def forecast(pictured: Pictured, until: GangKey | None = None) -> ForecastReport:
+    """Return when the waiting gangs of a picture start; until one of them, where it is named.
+
+    A range needs all of it again twice, so there is none where the time did not suffice once.
+    """
+    began = pictured.spent()
+    course = pictured.course(until=until)
+    others = tuple(_others(pictured, course, until))
+    shorter, longer = SCALES if others else (0.0, 0.0)
+    return ForecastReport(
+        taken=stamp(course.began),
+        reached=stamp(course.reached),
+        finished=course.finished,
+        cpu_seconds=round(pictured.spent() - began, 3),
+        gangs=tuple(estimates(course, others)),
+        shorter=round(shorter, 2),
+        longer=round(longer, 2),
+    )
+
+
+def _others(pictured: Pictured, course: Course, until: GangKey | None) -> Iterator[Course]:
+    """Yield the forecasts with other durations, for as many starts as the first one came to."""
+    if any(each.at > course.began for each in course.starts.values()):
+        limited = replace(pictured, starts=max(1, len(course.starts)), seconds=2 * pictured.seconds)
+        yield from (limited.course(scale=each, until=until) for each in SCALES)

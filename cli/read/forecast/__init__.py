@@ -1,0 +1,1 @@
+"""Reads what forecasts are run on, with the rights of the caller."""
