@@ -43,7 +43,7 @@ class Stake:
     may_make_way: bool = False
     """It can be suspended, and nothing of it started."""
     is_promised: bool = False
-    """What it needs is claimed for it: nobody else is told that it is free."""
+    """What it needs is claimed for it, and free for no other gang."""
     is_held: bool = False
     """None of its pods exists: what is free for it is free for others until it is placed."""
 
@@ -114,7 +114,7 @@ class _Course:
             self.coming.update(amounts)
 
     def unpromise(self, promised: Iterable[Amounts]) -> None:
-        """Have what is promised be free, until it is the turn of those who need it."""
+        """Have what is promised be free, until the turn of the gangs that need it."""
         for amounts in promised:
             self.free.update(amounts)
             self.coming.update(amounts)

@@ -23,7 +23,7 @@ from testbed.options import FAST_STAGES
 from testbed.processes import Process
 
 STAYING_JOB_STAGES = tuple(stage for stage in FAST_STAGES if "complete" not in stage)
-"""Pods run at once, and those of Jobs until somebody ends them."""
+"""Pods run at once, and those of Jobs until they are ended."""
 
 _MERGE = "application/merge-patch+json"
 
@@ -32,7 +32,7 @@ class Kubelet(Closing):
     """The kubelet of all nodes that it was given.
 
     `environment` is what an image would bring along. `addresses` leads names of Services, which
-    are known to nobody here, to where their servers are; it may grow.
+    no resolver knows here, to where their servers are; it may grow.
     """
 
     def __init__(
