@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from kube.api.client import Client
-from kube.api.errors import Conflict, NotFound
+from kube.api.errors import Conflict, NotFound, Timeout
 from kube.api.resources import EVENTS
 
 Body = dict[str, Any]
@@ -71,8 +71,15 @@ class EventRecorder:
     async def write(self, event: ObjectEvent) -> None:
         """Create or renew the Event; raises KubeError where it could not be done.
 
-        What was not written in this term is most often new, what was is most often still there.
+        Where no answer comes it is tried once more: nothing else would tell of it again.
         """
+        try:
+            await self._create_or_renew(event)
+        except Timeout:
+            await self._create_or_renew(event)
+
+    async def _create_or_renew(self, event: ObjectEvent) -> None:
+        """Do what is needed: what was written in this term is there most often, else it is new."""
         if self._key(event) in self._counts:
             try:
                 await self._renew(event)

@@ -9,7 +9,7 @@ import pytest
 
 from kube.api import event_recorder
 from kube.api.client import Client
-from kube.api.errors import Conflict, Forbidden, NotFound
+from kube.api.errors import Conflict, Forbidden, NotFound, Timeout
 from kube.api.event_recorder import EventRecorder, ObjectEvent
 
 Json = dict[str, Any]
@@ -82,6 +82,30 @@ async def test_an_event_is_what_kubectl_describe_reads(events: Events, clock: Cl
     assert (event["type"], event["reason"]) == ("Warning", "InsufficientResources")
     assert (event["message"], event["count"]) == ("2 of 4 fit", 1)
     assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T00:01:00Z"
+
+
+async def test_an_event_without_an_answer_is_written_once_more(
+    events: Events, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the first one came through is not known; its name is the same."""
+    create = events.create
+
+    async def late(path: str, body: Json) -> bytes:
+        await create(path, body)
+        monkeypatch.setattr(events, "create", create)
+        raise Timeout("no answer in time")
+
+    monkeypatch.setattr(events, "create", late)
+    await leader(events, clock).write(FITS)
+    [event] = events.objects.values()
+    assert (event["message"], events.requests) == ("2 of 4 fit", ["POST", "POST", "PATCH"])
+
+    async def never(path: str, body: Json) -> bytes:
+        raise Timeout("no answer in time")
+
+    monkeypatch.setattr(events, "create", never)
+    with pytest.raises(Timeout):
+        await leader(events, clock).write(HEAD)
 
 
 async def test_another_message_changes_the_event_and_counts(events: Events, clock: Clock) -> None:
