@@ -73,10 +73,9 @@ def secret(plot: Plot, name: str) -> str:
 
 def password(plot: Plot, name: str) -> str:
     """What a Secret holds; empty while it is made anew."""
-    path = plot.path("Secret", name)
-    if not plot.cluster.api.exists(path):
-        return ""
-    return base64.b64decode(plot.cluster.api.get(path)["data"]["password"]).decode()
+    found = (each for each in plot.all("Secret") if each["metadata"]["name"] == name)
+    data = next(found, {"data": {"password": ""}})["data"]
+    return base64.b64decode(data["password"]).decode()
 
 
 def has_user(redis: FakeRedis, uid: str) -> list[bool]:
