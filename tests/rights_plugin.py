@@ -53,7 +53,13 @@ _RELEASES = (
     "tests/controlplane/test_attacks.py tries those that do not, and no pod is released without it"
 )
 
+_LISTS = (
+    "asked where an API server has no streaming lists; tests/controlplane has such for the "
+    "coordinator, whose reflector is the same"
+)
+
 RARE = (
+    Rare("muster-redis", "list", "rayclusters.ray.io", _LISTS),
     Rare("muster-coordinator", "release", "gangs.muster.dev", _RELEASES),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.workload.codeflare.dev", _FINALIZERS),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.mcad.ibm.com", _FINALIZERS),

@@ -45,7 +45,7 @@ from testbed.waiting import wait_until
 from tests.extender.plot import QUICK, Plot
 from tests.extender.worlds import Json, pod
 
-pytestmark = [pytest.mark.controlplane, pytest.mark.long]
+pytestmark = pytest.mark.controlplane
 
 EXTENDER = ROOT / "manifests" / "extender"
 CERTS = EXTENDER / "certs.yaml"
