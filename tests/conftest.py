@@ -15,8 +15,8 @@ pytest_plugins = ["testbed.pytest_plugin", "tests.limit_plugin", "tests.rights_p
 os.environ.setdefault("GOGC", "400")
 
 # The tests of each of these folders share one cluster, which takes 10 s of CPU to start and a
-# twentieth of a core to keep, so one worker has them all; these files there start clusters of their
-# own.
+# twentieth of a core to keep, so one worker has them all; two have those that take longest, each
+# with a cluster of its own. These files there start clusters of their own.
 _SHARING = (
     "tests/controlplane/app_wrappers/",
     "tests/controlplane/",
@@ -25,6 +25,9 @@ _SHARING = (
     "tests/faults/",
     "tests/testbed/running/",
 )
+_TWICE = "tests/controlplane/"
+_SECOND = "tests/controlplane/test_m"
+"""Where the second half of that folder begins, in the order of names."""
 _APART = (
     "tests/controlplane/test_documents.py",
     "tests/controlplane/test_nomination_facts.py",
@@ -71,10 +74,11 @@ def _needs_cluster(item: pytest.Item) -> bool:
 
 
 def _shared(nodeid: str) -> str:
-    """The folder whose cluster a test shares; empty where it shares none."""
+    """What names the cluster that a test shares, by folder; empty where it shares none."""
     if nodeid.startswith(_APART):
         return ""
-    return next((folder for folder in _SHARING if nodeid.startswith(folder)), "")
+    found = next((folder for folder in _SHARING if nodeid.startswith(folder)), "")
+    return f"{found}second" if found == _TWICE and nodeid >= _SECOND else found
 
 
 class _BySharedCluster(LoadFileScheduling):  # type: ignore[misc]

@@ -53,14 +53,6 @@ class FairLine(Line):
         """Have the gangs of a namespace looked at when the line is arranged."""
         self._to_sort.add(namespace)
 
-    def is_arranged(self, shares: FairShares) -> bool:
-        """Say whether nothing changed since the line was arranged: no gang, and no usage."""
-        before, version = self._seen
-        if before is not shares or self._to_sort:
-            return False
-        usage = shares.usages.get(self.queue.name)
-        return usage is None or usage.version == version
-
     def arrange(self, shares: FairShares, overdue: Set[GangKey]) -> bool:
         """Order the gangs; say whether the order is another one."""
         usage = shares.usages.get(self.queue.name)

@@ -15,7 +15,7 @@ import numpy as np
 from scheduling.model.amounts import CPU, MEMORY, Amounts, Mask, is_device
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.quota_tree import MOST, QuotaTree, Shares
-from scheduling.queueing.usage import NOW, Average, Held, QueueUsage
+from scheduling.queueing.usage import NOW, Average, Held, MovedUsages, QueueUsage
 
 AGED = -1.0
 """The share of gangs that have waited too long: for them arrival alone counts."""
@@ -53,7 +53,7 @@ class FairShares:
         self.usages, self.tree, self.cluster = usages, tree, cluster
         self._wholes: dict[str, Whole] = {}
         self._totals: dict[str, _Total] = {}
-        self._versions: dict[str, int] = {}
+        self._moved = MovedUsages(usages)
         self._by_row = self._nothing()
 
     def __contains__(self, queue: str) -> bool:
@@ -72,17 +72,14 @@ class FairShares:
 
     def by_row(self) -> ByRow:
         """Return the shares of all queues; only those whose usage moved are worked out anew."""
-        if not self._versions.keys() <= self.usages.keys():
-            self._versions, self._by_row = {}, self._nothing()
-        moved = [
-            name for name, each in self.usages.items() if self._versions.get(name) != each.version
-        ]
+        moved = self._moved.next()
+        if len(moved) == len(self.usages):
+            self._by_row = self._nothing()
         for name in (each for each in moved if each in self.tree.index):
             row, total = self.tree.index[name], self._total(name)
             self._by_row.counts[row] = True
             self._by_row.of_quota[row] = total.of_quota
             self._by_row.of_cluster[row] = total.of_cluster
-        self._versions.update((name, self.usages[name].version) for name in moved)
         return self._by_row
 
     def _nothing(self) -> ByRow:

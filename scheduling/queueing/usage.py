@@ -11,7 +11,9 @@ once, and who holds much now comes after who held as much on average and holds l
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from scheduling.model.amounts import CPU, MEMORY
+import numpy as np
+
+from scheduling.model.amounts import CPU, MEMORY, Positions
 from scheduling.model.queue import FairSharing
 
 Average = Mapping[str, float]
@@ -194,6 +196,25 @@ class QueueUsage:
         self.version += 1
         self.all_moved = self.version
         self.moved.clear()
+
+
+class MovedUsages:
+    """Tells which queues have another usage than when it was asked last."""
+
+    def __init__(self, usages: Mapping[str, QueueUsage]) -> None:
+        self._usages = usages
+        self._seen: list[QueueUsage] = []
+        self._versions: Positions = np.zeros(0, dtype=np.intp)
+
+    def next(self) -> list[str]:
+        """Return the queues that moved since; all of them where others are kept by now."""
+        before, seen = self._versions, self._seen
+        self._seen = list(self._usages.values())
+        self._versions = np.fromiter((each.version for each in self._seen), dtype=np.intp)
+        names = list(self._usages)
+        if self._seen != seen:
+            return names
+        return [names[at] for at in np.flatnonzero(self._versions != before).tolist()]
 
 
 def _whole(found: Iterable[Held]) -> dict[str, int]:

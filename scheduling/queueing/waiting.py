@@ -14,6 +14,7 @@ from scheduling.queueing.fair_line import FairLine, line_of
 from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.line import Line, requests_of
 from scheduling.queueing.quota_tree import QuotaTree
+from scheduling.queueing.usage import MovedUsages
 
 EVERY = slice(None)
 
@@ -53,7 +54,10 @@ class WaitingGangs:
         self.tree = tree
         self.changes: Positions = np.zeros(len(tree.names), dtype=np.intp)
         self._lines = tuple(line_of(each) for each in tree.queues)
-        self._fair = tuple(each for each in self._lines if isinstance(each, FairLine))
+        self._fair = {each.queue.name: each for each in self._lines if isinstance(each, FairLine)}
+        self._to_arrange: set[str] = set()
+        self._shares: FairShares | None = None
+        self._moved = MovedUsages({})
         self._overdue: Set[GangKey] = frozenset()
         self._where: dict[GangKey, tuple[Line, PendingGang]] = {}
         self._free: list[int] = []
@@ -121,17 +125,22 @@ class WaitingGangs:
         """
         if shares is None or not self._fair:
             return
-        if overdue != self._overdue:
-            for key in overdue ^ self._overdue:
-                if key in self._where:
-                    self._where[key][0].sort_again(key.namespace)
-            self._overdue = frozenset(overdue)
-        for line in (each for each in self._fair if not each.is_arranged(shares)):
+        if shares is not self._shares:
+            self._shares, self._moved = shares, MovedUsages(shares.usages)
+        for key in (overdue ^ self._overdue) & self._where.keys():
+            line, _ = self._where[key]
+            line.sort_again(key.namespace)
+            self._to_arrange.add(line.queue.name)
+        self._overdue = frozenset(overdue)
+        named = self._to_arrange.union(self._moved.next())
+        for line in (self._fair[each] for each in self._fair.keys() & named):
             if line.arrange(shares, overdue):
                 self._note_change(line)
+        self._to_arrange.clear()
 
     def _note_change(self, line: Line) -> None:
         self.changes[self.tree.index[line.queue.name]] += 1
+        self._to_arrange.add(line.queue.name)
         self._columns = None
 
     @property
