@@ -1,7 +1,7 @@
 """Leaves out of a forecast what is worked out only for readers: moving numbers and reasons.
 
 A real leader writes them anew after each gang that starts or ends, for every gang that waits. In a
-forecast nobody reads them, and no decision depends on them.
+forecast no reader sees them, and no decision depends on them.
 """
 
 from collections.abc import Iterable
