@@ -60,21 +60,40 @@ async def ask(reader: Reader, asked: Asked) -> Said:
     )
     of_object = _of_object(own, asked)
     if own.answer is Answer.NO_RIGHT:  # which is said with all other rights that are lacking
-        of_object = await _by_schema(reader, served.resource, asked)
-    return _joined([of_object, *_of_pods(pods, of_pods, asked.namespace)])
+        objects = {"it": asked.manifest}
+        of_object = await _by_schema(reader, served.resource, asked.kind, objects)
+    by_schema = NOTHING
+    if unasked := _without_right(pods, of_pods):
+        by_schema = await _by_schema(reader, resources.PODS, "Pod", unasked)
+    return _joined([of_object, *_of_pods(pods, of_pods, asked.namespace), by_schema])
 
 
-async def _by_schema(reader: Reader, resource: Resource, asked: Asked) -> Said:
-    """Judge an object by the schema of its kind, which every user may read."""
+def _without_right(
+    pods: Mapping[str, Manifest], answers: Sequence[DryCreated]
+) -> Mapping[str, Manifest]:
+    """Return the pods that the caller may not create, as messages name them."""
+    both = zip(pods.items(), answers, strict=True)
+    return {
+        f"a pod of {pod_set}": pod
+        for (pod_set, pod), said in both
+        if said.answer is Answer.NO_RIGHT
+    }
+
+
+async def _by_schema(
+    reader: Reader, resource: Resource, kind: str, objects: Mapping[str, Manifest]
+) -> Said:
+    """Judge objects of one kind, by name, by its schema, which every user may read."""
     try:
         document = await reader.schema(resource)
     except CannotRead as fault:
         return _not_asked(str(fault))
-    unknown = unknown_fields(document, asked.api_version, asked.kind, asked.manifest)
-    if not unknown:
-        return NOTHING
-    named = ", ".join(f'"{each}"' for each in unknown[:MOST_FIELDS])
-    return Said(refusal=f"the API server would refuse it: unknown field {named}")
+    version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+    for name, each in objects.items():
+        if unknown := unknown_fields(document, version, kind, each):
+            named = ", ".join(f'"{field}"' for field in unknown[:MOST_FIELDS])
+            return Said(refusal=f"the API server would refuse {name}: unknown field {named}")
+    return NOTHING
 
 
 def _not_asked(why: str) -> Said:

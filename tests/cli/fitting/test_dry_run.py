@@ -203,6 +203,34 @@ def test_who_may_not_create_it_is_answered_by_its_schema() -> None:
     assert (found["fits"], found["message"]) == ("No", said)
 
 
+POD_SCHEMA = {
+    "components": {
+        "schemas": {
+            "Pod": {
+                "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "Pod"}],
+                "properties": {
+                    "apiVersion": {},
+                    "kind": {},
+                    "metadata": {"type": "object"},
+                    "spec": {"properties": {"containers": {"type": "array"}}},
+                },
+            }
+        }
+    }
+}
+
+
+def test_who_may_not_create_pods_is_answered_by_their_schema() -> None:
+    """Templates in an AppWrapper are in no schema but that of pods."""
+    reader = asked_with(pods=DryCreated(Answer.NO_RIGHT, NO_ROLE))
+    reader.schemas = {"/v1": POD_SCHEMA}
+    (found,) = answers(fit(reader, app_wrapper("w", job("work", 1))))
+    assert found["fits"] == "Yes"
+    (found,) = answers(fit(reader, app_wrapper("w", job("work", 1, restartPolcy="Never"))))
+    said = 'the API server would refuse a pod of work: unknown field "spec.restartPolcy"'
+    assert (found["fits"], found["message"]) == ("No", said)
+
+
 def test_a_schema_that_cannot_be_read_is_a_note() -> None:
     reader = asked_with(rayclusters=DryCreated(Answer.NO_RIGHT, NO_ROLE))
     (found,) = answers(fit(reader, gang_of("train", 2)))
