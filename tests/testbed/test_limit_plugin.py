@@ -27,7 +27,7 @@ def held():
     yield
     time.sleep(1000)
 
-@pytest.mark.timeout(0.2)
+@pytest.mark.timeout(2)
 def test_fails_and_its_fixture_waits(held):
     assert False
 """
@@ -71,7 +71,7 @@ def test_a_fixture_that_hangs_after_its_test_failed_ends_the_run(tmp_path: Path)
     (tmp_path / "pytest.ini").write_text(LIMITS)
     (tmp_path / "test_a.py").write_text(STAYS_IN_A_FIXTURE)
     done = run(tmp_path)
-    assert (done.returncode, "Timeout (0:00:01.2" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "Timeout (0:00:03" in done.stderr) == (1, True), done.stderr
 
 
 RAISES = """
@@ -90,7 +90,7 @@ def test_a_fixture_that_hangs_after_pytest_itself_failed_ends_the_run(tmp_path: 
     (tmp_path / "test_a.py").write_text(STAYS_IN_A_FIXTURE)
     done = run(tmp_path)
     assert (tmp_path / "raised").exists()
-    assert (done.returncode, "Timeout (0:00:01.2" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "Timeout (0:00:03" in done.stderr) == (1, True), done.stderr
 
 
 def test_a_run_that_takes_too_long_ends(tmp_path: Path) -> None:
