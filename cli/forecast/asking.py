@@ -7,7 +7,7 @@ from math import inf
 from cli.forecast.course import Course
 from cli.forecast.estimates import estimates, stamp
 from cli.forecast.forward import Budget, Forward
-from cli.forecast.untold import tell_nobody
+from cli.forecast.waiting_statuses import leave_out_waiting_statuses
 from cli.forecast.world import World
 from cli.report.forecast.expected import ForecastReport
 from coordinator.messages.events import Event
@@ -47,7 +47,7 @@ class Pictured:
     ) -> Course:
         """Run the picture forward once, after a change."""
         state = self.build()
-        tell_nobody(state.known)
+        leave_out_waiting_statuses(state.known)
         state.handle(self.events, self.moment)
         state.handle(change(state, self.moment), self.moment)
         budget = self._budget(until)

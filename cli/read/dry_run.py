@@ -60,8 +60,7 @@ async def ask(reader: Reader, asked: Asked) -> Said:
     )
     of_object = _of_object(own, asked)
     if own.answer is Answer.NO_RIGHT:  # which is said with all other rights that are lacking
-        objects = {"it": asked.manifest}
-        of_object = await _by_schema(reader, served.resource, asked.kind, objects)
+        of_object = await _by_schema(reader, served.resource, asked.kind, {"it": asked.manifest})
     by_schema = NOTHING
     if unasked := _without_right(pods, of_pods):
         by_schema = await _by_schema(reader, resources.PODS, "Pod", unasked)
@@ -83,11 +82,11 @@ def _without_right(
 async def _by_schema(
     reader: Reader, resource: Resource, kind: str, objects: Mapping[str, Manifest]
 ) -> Said:
-    """Judge objects of one kind, by name, by its schema, which every user may read."""
+    """Judge objects of one kind by its schema, which every user may read; keys are for messages."""
     try:
         document = await reader.schema(resource)
     except CannotRead as fault:
-        return _not_asked(str(fault))
+        return _not_asked(", ".join(objects), str(fault))
     version = f"{resource.group}/{resource.version}" if resource.group else resource.version
     for name, each in objects.items():
         if unknown := unknown_fields(document, version, kind, each):
@@ -96,8 +95,8 @@ async def _by_schema(
     return NOTHING
 
 
-def _not_asked(why: str) -> Said:
-    return Said(notes=(f"the API server was not asked whether it takes it: {why}",))
+def _not_asked(what: str, why: str) -> Said:
+    return Said(notes=(f"the API server was not asked whether it takes {what}: {why}",))
 
 
 def _of_object(said: DryCreated, asked: Asked) -> Said:
@@ -109,7 +108,7 @@ def _of_object(said: DryCreated, asked: Asked) -> Said:
         case Answer.EXISTS:
             return Said(notes=(exists(asked),))
         case Answer.NOT_ASKED:
-            return _not_asked(said.message)
+            return _not_asked("it", said.message)
         case Answer.TAKEN | Answer.NO_RIGHT:
             return NOTHING
 

@@ -72,9 +72,9 @@ class FairShares:
 
     def by_row(self) -> ByRow:
         """Return the shares of all queues; only those whose usage moved are worked out anew."""
-        moved = self._moved.next()
+        moved = self._moved.since_last()
         if len(moved) == len(self.usages):
-            self._by_row = self._nothing()
+            self._by_row = self._nothing()  # a usage that was dropped counts no more
         for name in (each for each in moved if each in self.tree.index):
             row, total = self.tree.index[name], self._total(name)
             self._by_row.counts[row] = True

@@ -199,15 +199,15 @@ class QueueUsage:
 
 
 class MovedUsages:
-    """Tells which queues have another usage than when it was asked last."""
+    """Finds the queues whose usage moved since it was asked last, in one numpy pass."""
 
     def __init__(self, usages: Mapping[str, QueueUsage]) -> None:
         self._usages = usages
         self._seen: list[QueueUsage] = []
         self._versions: Positions = np.zeros(0, dtype=np.intp)
 
-    def next(self) -> list[str]:
-        """Return the queues that moved since; all of them where others are kept by now."""
+    def since_last(self) -> list[str]:
+        """Return the queues that moved; all of them where a usage was added or dropped."""
         before, seen = self._versions, self._seen
         self._seen = list(self._usages.values())
         self._versions = np.fromiter((each.version for each in self._seen), dtype=np.intp)

@@ -132,7 +132,7 @@ class WaitingGangs:
             line.sort_again(key.namespace)
             self._to_arrange.add(line.queue.name)
         self._overdue = frozenset(overdue)
-        named = self._to_arrange.union(self._moved.next())
+        named = self._to_arrange.union(self._moved.since_last())
         for line in (self._fair[each] for each in self._fair.keys() & named):
             if line.arrange(shares, overdue):
                 self._note_change(line)

@@ -35,7 +35,10 @@ def three_pods() -> Json:
 
 
 def stop_at_first(leader: Member, plot: Plot, match: Match) -> Hold:
-    """Let a gang come, and freeze the leader with its first write that matches in the proxy."""
+    """Let a gang come, and freeze the leader with its first write that matches in the proxy.
+
+    The other one may not take the Lease until then: on a busy machine it would lead instead.
+    """
     hold = leader.proxy.hold(match)
     plot.create(three_pods())
     wait_until(lambda: bool(hold.met), "the leader to send what is held")
@@ -61,7 +64,9 @@ def test_a_hung_leader_is_replaced_and_writes_nothing_more(
     """A leader that does not ask its clock when it wakes would go on where it was stopped."""
     leader, follower = pair
     plot.add_node(PODS)
+    too_early = follower.proxy.refuse(500, of_lease)
     hold = stop_at_first(leader, plot, is_release)
+    follower.proxy.lift(too_early)
     follower.wait_leads()
     plot.wait_running("three", PODS)
     before = len(leader.proxy.writes)
@@ -84,7 +89,9 @@ def test_a_late_release_to_the_same_node_changes_nothing(
     """The gate is gone by then: unless the patch fails as a whole, the pin is written twice."""
     leader, follower = pair
     plot.add_node(PODS)
+    too_early = follower.proxy.refuse(500, of_lease)
     hold = stop_at_first(leader, plot, is_release)
+    follower.proxy.lift(too_early)
     follower.wait_leads()
     plot.wait_running("three", PODS)
     assert answers_to(leader, hold) <= REFUSED

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from appwrapper.status.conditions import NOTICES
 from appwrapper.status.mcad_states import NO_ROOM
+from cli.endings import FINE
 from kube.objects import names
 from testbed.components import CONTROLLER_MANAGER, SCHEDULER
 from testbed.muster import Muster, wait_app_wrappers_trusted
@@ -31,6 +33,8 @@ from tests.controlplane.rayclusters import (
     ray_cluster,
     requests,
 )
+from tests.controlplane.test_cli import account, bind, run
+from tests.controlplane.test_fit_and_doctor import asked, create_role
 
 WRAPPER = "AppWrapper"
 FIRST, SECOND = "raycluster-complete", "raycluster-complete-1"
@@ -405,3 +409,21 @@ def test_both_api_groups_may_have_one_of_a_name_and_the_second_may_come_later(
     assert exist(plot, *(("Gang", f"{gang}twin") for gang in gangs)) == [f"{g}twin" for g in gangs]
     seen = [each for each in recorder.events if each.namespace == plot.name]
     assert {each.gates for each in seen if each.type == "ADDED"} == {(names.GATE,)}
+
+
+def test_fit_finds_a_wrong_field_of_a_wrapped_pod_for_those_who_may_not_create_pods(
+    plot: Plot, tmp_path: Path
+) -> None:
+    """No schema but that of pods has it: what is wrapped is of any form."""
+    plot.add_node(4)
+    create_role(plot, "fit/rbac.yaml")
+    reader = account(plot, "reader")
+    bind(plot, "reader", "muster-fit", everywhere=True)
+    plot.wait(lambda: run(reader, "status").exit_code == FINE, "the role to take effect")
+    right = wrapper("asked", job("work", 1, 1))
+    wrong = json.loads(json.dumps(right))
+    wrong["spec"]["components"][0]["template"]["spec"]["template"]["spec"]["restartPolcy"] = "Never"
+    assert asked(plot, reader, tmp_path, right)[1][0]["fits"] == "Yes"
+    _, (found,) = asked(plot, reader, tmp_path, wrong)
+    said = 'the API server would refuse a pod of work: unknown field "spec.restartPolcy"'
+    assert (found["fits"], found["message"]) == ("No", said)

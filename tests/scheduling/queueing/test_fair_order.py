@@ -208,6 +208,28 @@ def test_in_a_strict_queue_what_is_behind_by_usage_waits() -> None:
     assert day.order(asks("new", "five", 5, created=1)) == []
 
 
+def test_usage_alone_changes_the_next_order_within_a_queue() -> None:
+    """No gang comes or goes: the line is arranged anew for its usage."""
+    day = Day([fair("a", 8)], {})
+    assert day.order(asks("x", "x0"), asks("y", "y0", created=1)) == ["x0", "y0"]
+    day.usages["a"].hold("x", {GPU: 4}, day.now)
+    assert day.order() == ["y0", "x0"]
+
+
+def test_usage_alone_changes_the_next_order_between_queues() -> None:
+    day = Day([fair("a", 8), fair("b", 8)], {})
+    assert day.order(asks("x", "in-a"), asks("x", "in-b", queue="b", created=1)) == ["in-a", "in-b"]
+    day.usages["a"].hold("x", {GPU: 4}, day.now)
+    assert day.order() == ["in-b", "in-a"]
+
+
+def test_a_queue_whose_usage_counts_no_more_is_ordered_without_it() -> None:
+    day = Day([fair("a", 8), fair("b", 8)], {("a", "x"): (4, 0.0, DAY / 2)})
+    assert day.order(asks("x", "in-a"), asks("x", "in-b", queue="b", created=1)) == ["in-b", "in-a"]
+    del day.usages["a"]
+    assert day.order() == ["in-a", "in-b"]
+
+
 def test_places_stay_consistent_as_gangs_come_and_go() -> None:
     day = Day([fair("a", 8)], YESTERDAY)
     gangs = [asks(f"ns{at % 7}", f"g{at:02}", 1 + at % 3, created=at) for at in range(40)]

@@ -1,7 +1,7 @@
-"""Leaves out of a forecast what is worked out only for readers: moving numbers and reasons.
+"""Leaves statuses of gangs that go on waiting out of a forecast: their numbers and reasons.
 
-A real leader writes them anew after each gang that starts or ends, for every gang that waits. In a
-forecast no reader sees them, and no decision depends on them.
+A real leader writes them anew after each gang that starts or ends. A forecast has no reader for
+them, and no decision depends on them. Phases and placements are written as ever.
 """
 
 from collections.abc import Iterable
@@ -13,10 +13,10 @@ from scheduling.model.gang import GangKey
 
 
 class ClosedLine(WriteLine):
-    """A line in which no status comes to its turn."""
+    """A line that takes no gang in."""
 
     def plan(self, key: GangKey, due: float, *, later: bool) -> None:
-        """Leave the status as it is."""
+        """Leave the gang out."""
 
 
 class NoRenewals(Renewals):
@@ -31,7 +31,7 @@ class NoRenewals(Renewals):
         return float("inf")
 
 
-def tell_nobody(known: Known) -> None:
-    """Have statuses of waiting gangs not written again while these go on waiting."""
+def leave_out_waiting_statuses(known: Known) -> None:
+    """Have no status written, and no gang decided anew, only because numbers or reasons moved."""
     known.agenda.lines = WriteLines(ClosedLine(1.0, 1.0), ClosedLine(1.0, 1.0))
     known.cycles.renewals = NoRenewals()

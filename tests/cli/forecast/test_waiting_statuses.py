@@ -1,4 +1,4 @@
-"""A forecast tells nobody that numbers moved, and comes to the same starts as one that does."""
+"""A forecast without the statuses of gangs that wait comes to the same starts as one with them."""
 
 from collections.abc import Iterable
 
@@ -48,14 +48,14 @@ def run(picture: Pictured) -> tuple[Course, int]:
 
 
 @pytest.mark.parametrize("rule", ["Strict", "BestEffort", "Backfill"])
-def test_the_starts_are_those_of_a_run_that_tells_all(
+def test_the_starts_are_those_of_a_run_that_writes_all(
     rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picture = in_line(rule)
-    silent, few = run(picture)
-    monkeypatch.setattr(asking, "tell_nobody", lambda _: None)
-    told, many = run(picture)
-    assert len(silent.starts) == GANGS - 1
-    assert silent == told
+    without, few = run(picture)
+    monkeypatch.setattr(asking, "leave_out_waiting_statuses", lambda _: None)
+    with_them, many = run(picture)
+    assert len(without.starts) == GANGS - 1
+    assert without == with_them
     assert few == 0
     assert many > GANGS
