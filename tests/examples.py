@@ -1,12 +1,18 @@
-"""The number of examples that a property tries.
+"""The number of examples that a property tries, and of cases that differ little.
 
 As many as it asks for in `make test-long`; in `make test` and `make test-unit` a share of them,
 which the profile's own number of examples (100 where nothing is said) sets.
 """
 
+from collections.abc import Iterable
+from typing import TypeVar
+
+import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 _FULL = 100
+T = TypeVar("T")
 
 
 def examples(most: int, *, otherwise: int | None = None) -> settings:
@@ -18,3 +24,11 @@ def examples(most: int, *, otherwise: int | None = None) -> settings:
     if otherwise is not None and settings().max_examples < _FULL:
         quick = otherwise
     return settings(max_examples=max(1, quick))
+
+
+def every_other(cases: Iterable[T]) -> list[ParameterSet]:
+    """Cases of which each second one is for `make test-long`: they differ by one step each."""
+    return [
+        pytest.param(case, marks=pytest.mark.long if number % 2 else ())
+        for number, case in enumerate(cases)
+    ]

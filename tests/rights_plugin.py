@@ -79,7 +79,7 @@ OF_KUBERNETES = (
 def manifest_objects(root: Path = MANIFESTS) -> Iterator[dict[str, Any]]:
     """Every object below manifests/, of the base, the overlays and the components."""
     for path in sorted(root.rglob("*.yaml")):
-        for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        for each in yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader):
             if isinstance(each, dict) and "kind" in each:
                 yield each
 

@@ -291,6 +291,7 @@ def _kubeconfig(url: str) -> Json:
     }
 
 
+@pytest.mark.long
 async def test_three_roll_overs_of_the_webhook_fail_no_review(webhooks: Load) -> None:
     for _ in range(3):
         await webhooks.roll_over(61)

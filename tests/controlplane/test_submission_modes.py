@@ -8,6 +8,8 @@ import itertools
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from kube.objects import names
 from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import Plot, is_held
@@ -176,6 +178,7 @@ def test_a_rayjob_of_each_mode_is_stopped_and_reaches_its_second_end(
         job.end_well()
 
 
+@pytest.mark.long
 def test_a_rayjob_with_a_retry_that_cannot_be_suspended_is_tried_again(
     plot: Plot, dashboards: Dashboards
 ) -> None:
@@ -220,6 +223,7 @@ def test_a_sidecar_job_that_lost_its_head_keeps_no_slot_for_it(
     assert list(plot.pods(job.cluster, "head")) == []
 
 
+@pytest.mark.long
 def test_a_rayjob_that_may_be_lost_is_stopped_where_its_queue_allows_that(
     plot: Plot, dashboards: Dashboards
 ) -> None:

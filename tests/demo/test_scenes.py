@@ -1,4 +1,7 @@
-"""The scenes show what the demo claims, and fail when it does not hold."""
+"""The scenes show what the demo claims, and fail when it does not hold.
+
+`make demo` plays them all. Marked long are those whose subject tests/controlplane has as well.
+"""
 
 from __future__ import annotations
 
@@ -34,22 +37,27 @@ def test_scattered_gpus_are_not_taken(stage: Stage) -> None:
     assert not failed(stage, scattered_gpus(stage))
 
 
+@pytest.mark.long
 def test_gangs_run_one_after_another(stage: Stage) -> None:
     assert not failed(stage, many_in_turn(stage, count=8))
 
 
+@pytest.mark.long
 def test_a_gang_of_low_priority_gives_way_and_comes_back(stage: Stage) -> None:
     assert not failed(stage, gives_way(stage))
 
 
+@pytest.mark.long
 def test_a_held_gang_waits_without_a_pod(stage: Stage) -> None:
     assert not failed(stage, waits_without_pods(stage))
 
 
+@pytest.mark.long
 def test_of_two_app_wrappers_the_second_is_created_when_the_first_is_deleted(stage: Stage) -> None:
     assert not failed(stage, wrapped_pair(stage))
 
 
+@pytest.mark.long
 def test_an_owner_manages_by_commands(stage: Stage) -> None:
     assert not failed(stage, managed_by_commands(stage))
 

@@ -149,9 +149,9 @@ def test_a_hung_server_ends_the_term_and_the_next_one_completes(
 
 # --- the way to the server
 
-OUTAGES = ["429", "410"]
-SOAKED = ["500", "cut", "silence"]
-"""Outages that the soak of every run has as well (`tests/soak`)."""
+OUTAGES = ["410"]
+FURTHER = ["429", "500", "cut", "silence"]
+"""Outages of which the soak has the last three as well (`tests/soak`)."""
 
 
 def begin(outage: str, member: Member, match: Match = every) -> Fault:
@@ -167,7 +167,7 @@ def begin(outage: str, member: Member, match: Match = every) -> Fault:
 
 
 @pytest.mark.parametrize(
-    "outage", [*OUTAGES, *(pytest.param(each, marks=pytest.mark.long) for each in SOAKED)]
+    "outage", [*OUTAGES, *(pytest.param(each, marks=pytest.mark.long) for each in FURTHER)]
 )
 def test_room_that_comes_free_in_an_outage_is_used_after_it(
     plot: Plot, chronicle: Chronicle, crew: Crew, outage: str

@@ -83,6 +83,7 @@ def test_a_hung_leader_is_replaced_and_writes_nothing_more(
     assert not problems(chronicle.ledger, {plot.node("node"): PODS})
 
 
+@pytest.mark.long
 def test_a_late_release_to_the_same_node_changes_nothing(
     plot: Plot, chronicle: Chronicle, pair: Pair
 ) -> None:

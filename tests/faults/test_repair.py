@@ -93,6 +93,7 @@ def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
     assert list(twice_released(chronicle.ledger)) == []
 
 
+@pytest.mark.long
 def test_a_gang_deleted_while_no_replica_leads_is_completed_around_its_pins(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_node_that_dies_before_the_bind_is_replaced(
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): PODS for i in range(2)})
 
 
+@pytest.mark.long
 def test_the_recording_of_a_run_with_a_lost_pod_gives_the_same_actions_again(
     plot: Plot, crew: Crew, tmp_path: Path
 ) -> None:
@@ -239,6 +241,7 @@ def with_name(queue: str) -> dict[str, str]:
     return {**GANG, names.QUEUE: queue}
 
 
+@pytest.mark.long
 def test_a_gang_whose_release_a_policy_refuses_gives_its_room_to_the_next(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:

@@ -48,9 +48,11 @@ def built(folder: Path, world: World) -> dict[Key, Json]:
     return {key(each): each for each in documents(text)}
 
 
-@pytest.fixture(params=sorted(WORLDS))
-def found(request: pytest.FixtureRequest, tmp_path: Path) -> dict[Key, Json]:
-    return built(tmp_path, WORLDS[request.param])
+@pytest.fixture(scope="module", params=sorted(WORLDS))
+def found(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Key, Json]:
+    return built(tmp_path_factory.mktemp(request.param), WORLDS[request.param])
 
 
 def test_nothing_names_the_namespace_that_is_not_there(found: dict[Key, Json]) -> None:

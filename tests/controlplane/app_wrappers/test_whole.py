@@ -366,6 +366,7 @@ def test_a_job_that_loses_a_node_between_release_and_bind_is_whole_again_at_once
     assert (failed, status(plot, "work").get("resettingCount", 0)) == (0, 0)
 
 
+@pytest.mark.long
 def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(
     plot: Plot, muster: Muster
 ) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from coordinator.gang.source import source_of
 from coordinator.messages.actions import LogDecision, ReleasePod, WriteGangStatus
@@ -65,6 +66,7 @@ def _gang(
     return msgspec.convert({**body, "status": status}, gang_objects.Gang)
 
 
+@pytest.mark.long
 def test_ten_thousand_workers_are_placed_and_released_after_their_head() -> None:
     """One write of the placement, then the head alone, then all the rest."""
     raw = _cluster()

@@ -96,6 +96,7 @@ def test_what_is_larger_than_the_cluster_waits_without_pods(cpu: str, gpu: int) 
     assert (said(world, "vast")["phase"], said(world, "vast")["reason"]) == ("Queued", "NeverFits")
 
 
+@pytest.mark.long
 def test_fifty_of_two_pods_run_at_once() -> None:
     """MCAD is given four minutes for them."""
     world = two_nodes()

@@ -123,7 +123,10 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("spec", [of_invented_resources, of_invented_constraints])
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param(of_invented_resources, marks=pytest.mark.long), of_invented_constraints],
+)
 @pytest.mark.parametrize("program", ["coordinator", "extender"])
 def test_pods_that_are_gone_leave_little(
     request: pytest.FixtureRequest,

@@ -110,6 +110,7 @@ def taken(state: CoordinatorState) -> list[object]:
     sent=st.integers(0, 6),
     left_out=st.integers(0, 3),
 )
+@pytest.mark.long
 def test_room_terms_and_storage_are_the_same_with_nominations_that_repeat_placements(
     kinds: list[str], workers: int, sent: int, left_out: int
 ) -> None:

@@ -82,6 +82,7 @@ def finish(world: World) -> list[type]:
     return [each for each in writes if each in (NominatePod, ReleasePod)]
 
 
+@pytest.mark.long
 def test_in_a_burst_pods_are_written_as_often_as_without_the_guard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

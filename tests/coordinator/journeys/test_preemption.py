@@ -51,6 +51,7 @@ from tests.coordinator.stopping import (
     terminating,
 )
 from tests.coordinator.world import Replica, World, is_gated, key
+from tests.examples import every_other
 
 PDB = TooManyRequests(
     429,
@@ -893,7 +894,7 @@ def test_a_choice_that_changes_is_tried_anew_and_one_that_stands_is_not() -> Non
 # ---- another leader
 
 
-@pytest.mark.parametrize("acts", range(22))
+@pytest.mark.parametrize("acts", every_other(range(22)))
 def test_another_leader_finishes_or_undoes_what_one_began(acts: int) -> None:
     world = two_gangs(replicas=2)
     leader = world.leader
@@ -1278,7 +1279,7 @@ def stumble(world: World, chance: random.Random, index: int) -> int:
     return index
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", every_other(range(20)))
 def test_every_gang_is_whole_or_waits_whatever_happens_to_requests(seed: int) -> None:
     world, chance, index = crowd(), random.Random(seed), 0
     for _ in range(400):

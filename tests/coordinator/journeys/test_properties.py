@@ -564,7 +564,7 @@ def _cordon_or_not(node: Json) -> None:
 
 TestWalk = Walk.TestCase
 TestWalk.settings = settings(
-    max_examples=40,
+    max_examples=24,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

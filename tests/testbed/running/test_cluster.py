@@ -199,7 +199,9 @@ with Cluster.start(Path(sys.argv[1]), Options(kuberay=False)) as cluster:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
+)
 def test_nothing_stays_when_the_owner_dies(number: signal.Signals, tmp_path: Path) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path / "root")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
