@@ -16,6 +16,7 @@ COPY kube kube
 COPY reservation reservation
 COPY appwrapper appwrapper
 COPY headstate headstate
+COPY dispatcher dispatcher
 COPY webhook webhook
 COPY coordinator coordinator
 COPY extender extender

@@ -1,0 +1,1 @@
+"""What manager and members write, in which order, so that no gang ever runs on two of them."""

@@ -1,0 +1,166 @@
+"""Decides the next write of the dispatcher for one gang, so that it never runs on two members.
+
+Several members are asked at once. The gang is accepted on one alone, which is on record at the
+manager first. Another attempt begins only when the recorded one is known to be over.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dispatcher.protocol.objects import Lease, Offer, Phase, Record
+from dispatcher.protocol.steps import (
+    Accept,
+    Ask,
+    Choose,
+    Retry,
+    Step,
+    TakeMember,
+    TakeRecord,
+    Withdraw,
+)
+
+AT_ONCE = 3
+"""Members that are asked at one time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A member as it was read after the record."""
+
+    lease: Lease
+    offer: Offer | None = None
+    """That of the recorded attempt."""
+    earlier: tuple[Offer, ...] = ()
+    """Those of attempts before it."""
+
+
+@dataclass(slots=True)
+class Leader:
+    """What a leader knows of its own term. Times are seconds of its own monotonic clock."""
+
+    term: int
+    began: float
+    copied_at: dict[str, float] = field(default_factory=dict)
+    """By cluster when it last read a stamp that it wrote back."""
+    retried: int = 0
+    """The last attempt that it has written, or tried to write."""
+
+
+def next_step(
+    leader: Leader, record: Record, seen: Mapping[str, Sight], candidates: Sequence[str]
+) -> Step | None:
+    """Return what is to be written next; None where others have to do something first.
+
+    `seen` has the members that could be read, `candidates` the names of those that may take the
+    gang, the best first.
+    """
+    if not has_record(leader, record):
+        return TakeRecord(leader.term, record.version)
+    if has_retried(leader, record):
+        return Retry(leader.retried, record.version)
+    if record.cluster:
+        return next(_follow(leader, record, seen), None)
+    return next(_choose(leader, record, seen, candidates[:AT_ONCE]), None)
+
+
+def retry_after_loss(leader: Leader, record: Record, now: float, lost_after: float) -> Retry | None:
+    """Return the next attempt where the recorded member was lost for so long; None before that.
+
+    All pods of the recorded attempt have ended by then: what they may run for is over earlier by
+    the member's own clock (`offering.may_run_until`).
+    """
+    if not has_record(leader, record) or not record.cluster:
+        return None
+    if not fence_is_over(leader, record.cluster, now, lost_after):
+        return None
+    return Retry(record.attempt + 1, record.version)
+
+
+# ---- the rules: without any of them two may run (tests/dispatcher/test_rules.py)
+
+
+def has_record(leader: Leader, record: Record) -> bool:
+    """Whether late writes of earlier leaders to the record fail."""
+    return record.term >= leader.term
+
+
+def has_member(leader: Leader, lease: Lease) -> bool:
+    """Whether late acceptances of earlier leaders start nothing there."""
+    return lease.term >= leader.term
+
+
+def has_retried(leader: Leader, record: Record) -> bool:
+    """Whether the leader has given the attempt up, though that write did not arrive yet."""
+    return record.attempt < leader.retried
+
+
+def may_accept(record: Record, cluster: str) -> bool:
+    """Whether the attempt may start there: it is on record, so it starts nowhere else."""
+    return record.cluster == cluster
+
+
+def is_over(sight: Sight) -> bool:
+    """Whether no pod of the attempt is left there, and none will come."""
+    return sight.offer is None or sight.offer.phase is Phase.CLOSED
+
+
+def fence_is_over(leader: Leader, cluster: str, now: float, lost_after: float) -> bool:
+    """Whether all that any leader let the member run has ended."""
+    return now - leader.copied_at.get(cluster, leader.began) >= lost_after
+
+
+def acceptance(leader: Leader, cluster: str, offer: Offer) -> Accept:
+    """Return the acceptance of the very offer that was read."""
+    return Accept(cluster, offer.attempt, leader.term, offer.uid, offer.version)
+
+
+# ---- the way of an attempt
+
+
+def _choose(
+    leader: Leader, record: Record, seen: Mapping[str, Sight], candidates: Sequence[str]
+) -> Iterator[Step]:
+    """Ask candidates, and choose the first that offers; begin anew where all have refused."""
+    asked = [name for name in candidates if name in seen]
+    for name in asked:
+        yield from _accept(leader, record, name, seen[name])
+    for name in asked:
+        if _is_open(seen[name].offer):
+            yield Choose(name, record.attempt, record.version)
+    for name in asked:
+        if seen[name].offer is None:
+            yield Ask(name, record.attempt)
+    if asked and all(is_over(seen[name]) for name in asked):
+        yield Retry(record.attempt + 1, record.version)
+
+
+def _follow(leader: Leader, record: Record, seen: Mapping[str, Sight]) -> Iterator[Step]:
+    """See the recorded attempt to its end, and take back what else was asked for it."""
+    sight = seen.get(record.cluster)
+    if sight is not None:
+        if not has_member(leader, sight.lease):
+            yield TakeMember(record.cluster, leader.term)
+        if is_over(sight):
+            yield Retry(record.attempt + 1, record.version)
+        yield from _accept(leader, record, record.cluster, sight)
+    yield from _withdraw(record, seen)
+
+
+def _accept(leader: Leader, record: Record, cluster: str, sight: Sight) -> Iterator[Accept]:
+    offer = sight.offer
+    if offer is None or not _is_open(offer) or offer.accepted_by >= leader.term:
+        return
+    if may_accept(record, cluster):
+        yield acceptance(leader, cluster, offer)
+
+
+def _withdraw(record: Record, seen: Mapping[str, Sight]) -> Iterator[Withdraw]:
+    for name, sight in seen.items():
+        elsewhere = name != record.cluster and sight.offer is not None
+        for offer in (*sight.earlier, *((sight.offer,) if elsewhere else ())):
+            if offer is not None and not offer.withdrawn:
+                yield Withdraw(name, offer.attempt, offer.uid)
+
+
+def _is_open(offer: Offer | None) -> bool:
+    return offer is not None and offer.phase is Phase.OFFERED and not offer.withdrawn

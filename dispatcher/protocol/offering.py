@@ -1,0 +1,97 @@
+"""Decides what a member's coordinator does with a GangOffer, and until when its gang may run.
+
+It alone moves an offer's phase. Where the manager's queue says `whenClusterLost: Requeue`, a gang
+may run for a time only, which the manager renews by writing the member's own stamp back.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from dispatcher.protocol.objects import Lease, Offer, Phase
+
+OPEN_SECONDS = 60.0
+"""How long an offer keeps room before it is accepted."""
+STOP_SECONDS = 120.0
+"""From the end of what a gang may run for until none of its pods is left."""
+
+
+class Move(Enum):
+    """What is done with an offer next."""
+
+    OFFER = "reserve room, if there is any"
+    START = "create the gang"
+    CLOSE = "delete its pods, and write Closed when none is left"
+    FORGET = "let the offer go"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, by the clocks of the member's coordinator."""
+
+    monotonic: float
+    of_day: float
+    """The one that stamps are taken from, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an offer is bound to."""
+
+    lease: Lease
+    """Read afresh before a start."""
+    lost_after: float | None = None
+    """Seconds without the manager until the gang stops; None where it never does."""
+
+
+def next_move(offer: Offer, terms: Terms, now: Moment, offered_at: float | None) -> Move | None:
+    """Return what to do next with an offer, None for nothing.
+
+    `offered_at` is when this coordinator reserved its room (monotonic seconds); None where another
+    one did: how long ago is not known then.
+    """
+    if offer.phase is Phase.CLOSED:
+        return Move.FORGET if offer.withdrawn else None
+    if offer.withdrawn or has_run_out(offer, terms, now):
+        return Move.CLOSE
+    if offer.phase is Phase.ASKED:
+        return Move.OFFER
+    if offer.phase is Phase.STARTED:
+        return None
+    if may_start(offer, terms.lease):
+        return Move.START
+    return Move.CLOSE if is_stale(offered_at, now) else None
+
+
+# ---- the rules: without any of them two may run (tests/dispatcher/test_rules.py)
+
+
+def may_start(offer: Offer, lease: Lease) -> bool:
+    """Whether the newest leader that the member knows has accepted it."""
+    return offer.accepted_by > 0 and lease.term <= offer.accepted_by
+
+
+def is_stale(offered_at: float | None, now: Moment) -> bool:
+    """Whether an offer that was not started has been open for long enough."""
+    return offered_at is None or now.monotonic - offered_at >= OPEN_SECONDS
+
+
+def may_run_until(lease: Lease, lost_after: float) -> float:
+    """Return until when gangs may run, in seconds of the member's time of day."""
+    return lease.copied + lost_after - STOP_SECONDS
+
+
+def has_run_out(offer: Offer, terms: Terms, now: Moment) -> bool:
+    """Whether an accepted offer is over because the manager was not heard of."""
+    if terms.lost_after is None or not offer.accepted_by:
+        return False
+    return now.of_day >= may_run_until(terms.lease, terms.lost_after)
+
+
+def may_stamp(moves: Iterable[Move | None]) -> bool:
+    """Whether the coordinator may tell the manager that it is there, given what offers need next.
+
+    What ran out or got old while it was away is closed first: with a stamp that is written back it
+    could start, or run on, though the gang is elsewhere by then.
+    """
+    return Move.CLOSE not in moves

@@ -1,0 +1,28 @@
+"""A gang never runs on two members, whatever is lost, doubled or late, and runs in the end."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.dispatcher.model import World
+
+
+@pytest.mark.parametrize("requeues", [False, True])
+@settings(max_examples=1000)
+@given(history=st.binary(min_size=40, max_size=250))
+def test_it_never_runs_twice_and_runs_once_all_is_well(requeues: bool, history: bytes) -> None:
+    world = World(requeues=requeues)
+    world.play(history)
+    world.heal()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("requeues", [False, True])
+def test_nor_in_50000_longer_histories(requeues: bool) -> None:
+    for seed in range(50_000):
+        world = World(requeues=requeues)
+        world.play(random.Random(seed).randbytes(400))
+        world.heal()
