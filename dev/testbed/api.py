@@ -47,7 +47,19 @@ class Session:
     def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = _JSON
     ) -> tuple[int, bytes]:
-        """Send one request and return the status code and the whole answer."""
+        """Send one request and return the status code and the whole answer.
+
+        Once more where the server has closed the connection meanwhile, as it does when idle.
+        """
+        try:
+            return self._answer(method, path, body, content_type)
+        except (ConnectionError, ssl.SSLEOFError):
+            self._connection.close()
+            return self._answer(method, path, body, content_type)
+
+    def _answer(
+        self, method: str, path: str, body: bytes | None, content_type: str
+    ) -> tuple[int, bytes]:
         headers = {**self._user, "Content-Type": content_type}
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()

@@ -79,6 +79,12 @@ def test_a_connection_that_the_server_has_closed_fails_no_read(tmp_path: Path) -
         assert server.accepted == 5
 
 
+def test_a_session_goes_on_where_the_server_has_closed_its_connection(tmp_path: Path) -> None:
+    with serving(tmp_path, answers=1) as (server, api), api.session() as session:
+        assert all(session.call("GET", "/one") == {} for _ in range(5))
+        assert server.accepted == 5
+
+
 def test_nothing_is_kept_once_it_is_closed(tmp_path: Path) -> None:
     with serving(tmp_path, answers=100) as (server, api):
         api.connections.close()
