@@ -59,9 +59,11 @@ def serving(directory: Path, answers: int) -> Iterator[tuple[Server, Api]]:
     with Server(trust, answers) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         connections = Connections(server.server_port, ca_file)
-        yield server, Api(server.server_port, "token", ca_file, connections)
-        connections.close()
-        server.shutdown()
+        try:
+            yield server, Api(server.server_port, "token", ca_file, connections)
+        finally:
+            connections.close()
+            server.shutdown()
 
 
 def test_reads_share_a_connection(tmp_path: Path) -> None:
