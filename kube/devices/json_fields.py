@@ -77,9 +77,10 @@ class Fields:
     def texts(self, key: str) -> tuple[str, ...]:
         """Read a list of strings."""
         found = self._list(key)
-        if all(isinstance(each, str) for each in found):
-            return tuple(found)
-        return self._refuse(key, found, "strings", ())
+        if not all(isinstance(each, str) for each in found):
+            self._refuse(key, found, "strings")
+            return ()
+        return tuple(found)
 
     def named(self, key: str) -> Iterator[tuple[str, Any]]:
         """Read a map, sorted by name."""
@@ -105,10 +106,11 @@ class Fields:
 
     def _list(self, key: str) -> list[Any]:
         value = self._of.get(key)
-        if value is None or isinstance(value, list):
-            return value or []
-        empty: list[Any] = []
-        return self._refuse(key, value, "a list", empty)
+        if isinstance(value, list):
+            return value
+        if value is not None:
+            self._refuse(key, value, "a list")
+        return []
 
     def _at(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path and key else self.path or key

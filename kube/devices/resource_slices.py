@@ -21,7 +21,7 @@ from scheduling.model.devices.resource_slice import (
 )
 
 _KINDS: Final = {kind.value: kind for kind in AttributeKind}
-_TYPES: Final = {"string": str, "int": int, "bool": bool, "version": str}
+_TYPES: Final[dict[str, type]] = {"string": str, "int": int, "bool": bool, "version": str}
 _LISTS: Final = ("strings", "ints", "bools", "versions")
 _ACCESS: Final = ("nodeName", "nodeSelector", "allNodes")
 
@@ -105,9 +105,21 @@ def _not_modelled(fields: Fields) -> Iterator[tuple[str, bool]]:
 
 def _attributes(fields: Fields) -> Iterator[tuple[str, Attribute]]:
     for name, value in fields.named("attributes"):
-        attribute = _attribute(Fields(value, f"attributes[{name}]", fields.problems))
+        attribute = _usual(value)
+        if attribute is None:
+            attribute = _attribute(Fields(value, f"attributes[{name}]", fields.problems))
         if attribute is not None:
             yield sys.intern(name), attribute
+
+
+def _usual(value: Any) -> Attribute | None:
+    """Read an attribute of one value that needs no check: nearly all are such."""
+    if type(value) is not dict or len(value) != 1:
+        return None
+    ((key, single),) = value.items()
+    if key in ("string", "bool") and type(single) is _TYPES[key]:
+        return _shared(_KINDS[key], single)
+    return None
 
 
 def _attribute(fields: Fields) -> Attribute | None:
@@ -122,7 +134,7 @@ def _attribute(fields: Fields) -> Attribute | None:
 
 
 def _checked(fields: Fields, key: str, kind: AttributeKind, value: Any) -> Attribute | None:
-    if type(value) is not _TYPES[key] or (key == "int" and abs(value) >= 2**63):
+    if type(value) is not _TYPES[key] or (type(value) is int and abs(value) >= 2**63):
         fields.problems.note(f"{fields.path}.{key} is of another type")
         return None
     if key == "version" and not _is_version(value):
