@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from kube.codec.devices.pod_claims import PodClaim, pod_claims
 from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.pod import nominated_priority, room_on
-from kube.codec.pod_claims import PodClaim, pod_claims
 from kube.codec.pod_patches import for_patches, pinned_node
 from kube.codec.pod_requests import pod_used
 from kube.codec.pod_shapes import shape_of, without_pin

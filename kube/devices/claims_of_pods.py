@@ -6,8 +6,8 @@ is not gathered.
 
 from dataclasses import dataclass
 
+from kube.codec.devices.pod_claims import MOST_CLAIMS, PodClaim
 from kube.codec.fields import shortened
-from kube.codec.pod_claims import MOST_CLAIMS, PodClaim
 from kube.devices.device_index import MOST_TEMPLATES, DeviceIndex
 from scheduling.model.devices.resource_claim import ResourceClaim
 

@@ -7,7 +7,7 @@ from typing import Final
 from kube.codec.fields import created_at
 from kube.devices.common import selectors
 from kube.devices.json_fields import Fields, Problems
-from kube.objects.devices import DeviceObject
+from kube.objects.core import DeviceObject
 from scheduling.model.devices.resource_claim import DeviceClass
 
 OF_CLASS: Final = "deviceclass.resource.kubernetes.io/"

@@ -9,7 +9,7 @@ from kube.devices.device_classes import ReadClass, device_class
 from kube.devices.resource_claims import resource_claim, resource_claim_template
 from kube.devices.resource_slices import ReadSlice, resource_slice
 from kube.devices.taint_rules import DeviceTaintRule, device_taint_rule
-from kube.objects.devices import DeviceObject
+from kube.objects.core import DeviceObject
 from scheduling.model.devices.resource_claim import ResourceClaim, ResourceClaimTemplate
 
 DeviceFact: TypeAlias = (

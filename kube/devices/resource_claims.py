@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kube.devices.common import LONGEST_SELECTORS, controller, nodes, selectors, tolerations
 from kube.devices.json_fields import Fields, Problems
-from kube.objects.devices import DeviceObject
+from kube.objects.core import DeviceObject
 from scheduling.model.devices.resource_claim import (
     AllocatedDevice,
     Allocation,

@@ -10,7 +10,7 @@ from kube.devices.cel.faults import CelError, NotReadable
 from kube.devices.cel.values import version
 from kube.devices.common import nodes, taint
 from kube.devices.json_fields import Fields, Problems
-from kube.objects.devices import DeviceObject
+from kube.objects.core import DeviceObject
 from scheduling.model.devices.resource_slice import (
     Attribute,
     AttributeKind,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from kube.devices.cel.budget import Budget
-from kube.devices.cel.compiler import BUDGET, Run, compiled
+from kube.devices.cel.compiler import compiled
 from kube.devices.cel.faults import CelError, NotReadable
 from kube.devices.cel.parser import parse
 from kube.devices.cel.reads import Reads, reads
+from kube.devices.cel.scope import BUDGET, Budget, Run
 from kube.devices.cel.values import Domains, quantity, version
 from scheduling.model.devices.resource_slice import Attribute, AttributeKind, DeviceContent
 from scheduling.model.devices.selectors import Answer

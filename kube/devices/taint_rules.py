@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from kube.devices.common import taint
 from kube.devices.json_fields import Fields, Problems
-from kube.objects.devices import DeviceObject
+from kube.objects.core import DeviceObject
 from scheduling.model.devices.resource_slice import Device, ResourceSlice
 from scheduling.model.node import Taint
 

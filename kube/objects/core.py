@@ -1,6 +1,7 @@
-"""Decodes pods, nodes, namespaces, priority classes and DeviceClasses."""
+"""Decodes pods, nodes, namespaces, priority classes and what describes devices."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -288,3 +289,14 @@ class DeviceClass(Slim, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceObject(Slim, frozen=True):
+    """An object of dynamic resource allocation: its spec and status stay plain JSON.
+
+    What is not known in them has to be named, and never passed over: a struct would drop it.
+    """
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Any = None
+    status: Any = None

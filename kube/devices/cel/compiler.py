@@ -7,7 +7,6 @@ either: kube-scheduler would meet the error on any device.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from kube.devices.cel.budget import Budget
 from kube.devices.cel.faults import CelError, NotReadable, OverBudget
 from kube.devices.cel.functions import (
     DYN,
@@ -24,15 +23,10 @@ from kube.devices.cel.functions import (
     lookup,
     type_of,
 )
+from kube.devices.cel.logic import LOGIC, Doubt
+from kube.devices.cel.scope import BUDGET, Budget, Code, Run, Scope
 from kube.devices.cel.syntax import Call, ListOf, Literal, Name, Node, Select
 from kube.devices.cel.values import Domains
-
-Scope: TypeAlias = Mapping[str, Any]
-"""Variables by name, and the budget under a name that no variable has."""
-
-BUDGET: Final = " budget"
-Run: TypeAlias = Callable[[Scope], Any]
-Code: TypeAlias = tuple[Run, Type]
 
 DEVICE: Final[dict[str, Type]] = {
     "driver": "string",
@@ -112,8 +106,8 @@ def _call(node: Call, types: _Types) -> Code:
         return _has(arguments[0], types)
     if target is not None and _LOOPS.get(name) == len(arguments):
         return _loop(node, types)
-    if target is None and name in _LOGIC:
-        return _LOGIC[name]([_compile(each, types) for each in arguments])
+    if target is None and name in LOGIC:
+        return LOGIC[name]([_compile(each, types) for each in arguments])
     every = [_compile(each, types) for each in ((target, *arguments) if target else arguments)]
     if name in ("==", "!="):
         return _equality(every, name == "==")
@@ -217,76 +211,6 @@ def _differ(first: Any, second: Any) -> bool:
         return not equals(first, second)
     except CelError:
         return True
-
-
-# ---- logic, which passes over errors where the rest decides
-
-
-def _junction(operands: list[Code], decisive: bool) -> Code:  # noqa: FBT001 - && and || are one
-    if not all(fits("bool", kind) for _, kind in operands):
-        raise CelError("no such overload of && or ||")
-    runs = [run for run, _ in operands]
-
-    def result(scope: Scope) -> bool:
-        return _decided(runs, scope, decisive)
-
-    return result, "bool"
-
-
-def _decided(runs: Sequence[Run], scope: Scope, decisive: bool) -> bool:  # noqa: FBT001
-    doubt = _Doubt()
-    for run in runs:
-        if doubt.settles(run, scope, decisive):
-            return decisive
-    doubt.tell()
-    return not decisive
-
-
-class _Doubt:
-    """What failed while nothing decided: what we cannot read weighs more than an error."""
-
-    def __init__(self) -> None:
-        self._fault: Exception | None = None
-
-    def settles(self, run: Run, scope: Scope, decisive: bool) -> bool:  # noqa: FBT001
-        """Evaluate an operand, and say whether it decides."""
-        try:
-            value = run(scope)
-            if type(value) is not bool:
-                raise CelError("no such overload of && or ||")
-        except OverBudget:
-            raise
-        except (CelError, NotReadable) as fault:
-            if not isinstance(self._fault, NotReadable):
-                self._fault = fault
-            return False
-        return value is decisive
-
-    def tell(self) -> None:
-        """Raise what failed, if anything did."""
-        if self._fault is not None:
-            raise self._fault
-
-
-def _conditional(operands: list[Code]) -> Code:
-    (test, kind), (first, one), (second, other) = operands
-    if not fits("bool", kind) or not fits(one, other):
-        raise CelError("no such overload of ?:")
-
-    def result(scope: Scope) -> Any:
-        value = test(scope)
-        if type(value) is not bool:
-            raise CelError("no such overload of ?:")
-        return first(scope) if value else second(scope)
-
-    return result, one if one == other else DYN
-
-
-_LOGIC: Final[dict[str, Callable[[list[Code]], Code]]] = {
-    "&&": lambda operands: _junction(operands, decisive=False),
-    "||": lambda operands: _junction(operands, decisive=True),
-    "?:": _conditional,
-}
 
 
 # ---- macros
@@ -414,7 +338,7 @@ def _true(value: Any) -> bool:
 
 def _any_or_all(decisive: bool) -> Callable[[list[Scope], Run], bool]:  # noqa: FBT001
     def go(scopes: list[Scope], body: Run) -> bool:
-        doubt = _Doubt()
+        doubt = Doubt()
         for scope in scopes:
             if doubt.settles(body, scope, decisive):
                 return decisive

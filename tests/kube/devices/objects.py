@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from kube.objects.devices import DeviceObject
+from kube.objects.core import DeviceObject
 
 GPU = "gpu.example.com"
 NODE_IN_A = {

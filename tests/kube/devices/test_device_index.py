@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kube.codec.pod_claims import MOST_CLAIMS as MOST_OF_A_POD
-from kube.codec.pod_claims import PodClaim, pod_claims
+from kube.codec.devices.pod_claims import MOST_CLAIMS as MOST_OF_A_POD
+from kube.codec.devices.pod_claims import PodClaim, pod_claims
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
 from kube.devices.device_classes import device_class
 from kube.devices.device_facts import DEVICE_WATCHES

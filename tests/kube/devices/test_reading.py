@@ -11,7 +11,7 @@ from kube.devices.resource_claims import resource_claim, resource_claim_template
 from kube.devices.resource_slices import resource_slice
 from kube.devices.selectors import CelSelectors
 from kube.devices.taint_rules import device_taint_rule, tainted
-from kube.objects.devices import DeviceObject
+from kube.objects.core import DeviceObject
 from scheduling.model.constraints import NodeTerm, Requirement, Toleration
 from scheduling.model.devices.resource_claim import (
     AllocatedDevice,

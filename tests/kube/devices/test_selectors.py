@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube.devices.cel.budget import Budget
-from kube.devices.cel.compiler import BUDGET
 from kube.devices.cel.faults import CelError, NotReadable
 from kube.devices.cel.parser import parse
 from kube.devices.cel.reads import reads
+from kube.devices.cel.scope import BUDGET, Budget
 from kube.devices.cel.values import Domains, Quantity, quantity, version
 from kube.devices.selectors import LONGEST, STEPS, CelSelectors, Selector, compile_text
 from scheduling.model.devices.resource_slice import Attribute, AttributeKind, DeviceContent

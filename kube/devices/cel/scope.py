@@ -1,6 +1,17 @@
-"""Counts the steps of an evaluation."""
+"""What an evaluation runs in: variables by name, and the steps that are left."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from kube.devices.cel.faults import OverBudget
+from kube.devices.cel.functions import Type
+
+Scope: TypeAlias = Mapping[str, Any]
+"""Variables by name, and the budget under a name that no variable has."""
+
+BUDGET: Final = " budget"
+Run: TypeAlias = Callable[[Scope], Any]
+Code: TypeAlias = tuple[Run, Type]
 
 
 class Budget:
