@@ -19,6 +19,7 @@ from scheduling.devices.outcome import (
 )
 from scheduling.devices.pools import SLICE_COUNTS, Pool, PoolDevice
 from scheduling.devices.selection import Rules, tolerated
+from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.devices.wanted import Refused, Wanted, WantedClaim, wanted_by
 from scheduling.model.devices.resource_claim import (
     MAX_DEVICES,
@@ -41,18 +42,14 @@ class _Progress(Enum):
     """No choice made before can help but one that takes fewer devices."""
 
 
-class _OutOfSteps(Exception):  # noqa: N818 # it never leaves the module
-    """Ends a search that takes too long."""
-
-
 def allocate(
     claims: Sequence[ClaimSpec],
     pools: tuple[Pool, ...],
     in_use: Container[DeviceID],
     rules: Rules,
-    steps: int,
+    steps: StepBudget,
 ) -> Outcome:
-    """Return what kube-scheduler allocates; a step is one look at one device."""
+    """Return what kube-scheduler allocates."""
     if len(claims) > MAX_CLAIMS:
         return Unsupported(TOO_MANY_CLAIMS)
     if any(pool.unsupported == SLICE_COUNTS for pool in pools):
@@ -67,7 +64,7 @@ def allocate(
         return _outcome(search.run(), search, pools)
     except Refused as refused:
         return refused.outcome
-    except _OutOfSteps:
+    except OutOfSteps:
         return Undecided()
 
 
@@ -117,7 +114,7 @@ class _Search:
         devices: Sequence[PoolDevice],
         in_use: Container[DeviceID],
         rules: Rules,
-        steps: int,
+        steps: StepBudget,
     ) -> None:
         self.results: list[list[AllocatedDevice]] = [[] for _ in wanted]
         self._wanted, self._constraints = wanted, constraints
@@ -153,7 +150,7 @@ class _Search:
         self, claim: int, request: int, wanted: Wanted, index: int, start: int
     ) -> _Progress:
         """Allocate the device of this index within a request, and all that comes after it."""
-        self._spend()
+        self._steps.spend()
         if wanted.every == ():
             return _Progress.NO_SOLUTION
         if index == wanted.number:
@@ -164,7 +161,7 @@ class _Search:
         if wanted.every is not None:
             positions = range(wanted.every[index], wanted.every[index] + 1)
         for position in positions:
-            self._spend()
+            self._steps.spend()
             if not self._take(claim, wanted, position):
                 continue
             progress = self._device(claim, request, wanted, index + 1, position + 1)
@@ -174,11 +171,6 @@ class _Search:
             if progress is _Progress.TOO_MANY_DEVICES:
                 return progress
         return _Progress.NO_SOLUTION
-
-    def _spend(self) -> None:
-        self._steps -= 1
-        if self._steps < 0:
-            raise _OutOfSteps
 
     def _take(self, claim: int, wanted: Wanted, position: int) -> bool:
         """Choose a device for a request, if it may be; in use is asked before the selectors."""

@@ -44,9 +44,19 @@ class Unsupported:
     feature: str
 
 
+class Doubt(StrEnum):
+    """Why an answer is not known."""
+
+    STEPS = "the steps of the search were used up"
+    ORDER = "no order of release was found in which all devices are allocated"
+    OTHERS = "claims of other gangs on the node are not allocated yet"
+
+
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The steps were used up before the answer was known."""
+    """The answer is not known, and may be later."""
+
+    doubt: Doubt = Doubt.STEPS
 
 
 Outcome = Allocated | NotAllocated | Unsupported | Undecided

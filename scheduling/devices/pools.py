@@ -30,12 +30,16 @@ class PoolKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PoolDevice:
-    """A device of a pool; `reached` says that the node reaches it, `unsupported` why it cannot be
-    judged, "" where it can."""
+    """A device of a pool, as one node sees it.
+
+    `reached` says that the node reaches it, `local` that no other does. `unsupported` says why it
+    cannot be judged, "" where it can.
+    """
 
     id: DeviceID
     device: Device
     reached: bool
+    local: bool
     unsupported: str
 
 
@@ -172,6 +176,7 @@ def _built(
                 DeviceID(*key, device.name),
                 device,
                 each.access is not None or _reaches(node, device.access),
+                bool((each.access or device.access).node_name),
                 unsupported or _beyond(device, features),
             )
             for each, device in devices

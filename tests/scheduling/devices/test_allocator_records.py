@@ -7,6 +7,7 @@ import pytest
 
 from scheduling.devices.allocator import allocate
 from scheduling.devices.outcome import Allocated, NotAllocated, Outcome, Refusal, Unsupported
+from scheduling.devices.steps import StepBudget
 from tests.scheduling.devices.reading import question
 from tests.scheduling.devices.recorded import records
 
@@ -32,7 +33,7 @@ KINDS = {Refusal.NO_DEVICES: "", Refusal.POOL_INVALID: "node"}
 
 def outcome(record: dict[str, Any], *, all_features: bool) -> Outcome:
     asked = question(record, all_features=all_features)
-    return allocate(asked.claims, asked.pools, asked.in_use, asked.rules, STEPS)
+    return allocate(asked.claims, asked.pools, asked.in_use, asked.rules, StepBudget(STEPS))
 
 
 def told(found: Outcome) -> dict[str, Any] | None:
