@@ -97,22 +97,33 @@ class _Gang:
         self._alike = self._classes(sorted(nodes, key=lambda offer: offer.name))
 
     def _classes(self, offers: Iterable[NodeOffer]) -> list[_Alike]:
+        """Put nodes together whose devices make one pattern, and that have room for the same."""
         found: dict[Hashable, _Alike] = {}
+        limits: dict[Hashable, Mix] = {}
         for offer in offers:
             pods = (*self._claims, *(claims for claims, _ in offer.pending))
             pattern = offer.devices.pattern(pods, self._rules)
-            key = pattern, offer.most, offer.free, offer.pending
+            if pattern not in limits:
+                limits[pattern] = self._limits(offer.devices)
+            room = self._room(offer, limits[pattern])
+            key = pattern, room, offer.pending
             if key not in found:
-                found[key] = _Alike(self._mixes(offer))
+                found[key] = _Alike(self._mixes(offer, room))
             found[key].names.append(offer.name)
         return list(found.values())
 
-    def _mixes(self, offer: NodeOffer) -> NodeMixes:
-        most = tuple(
-            min(each.count, limit) for each, limit in zip(self._groups, offer.most, strict=True)
+    def _limits(self, devices: NodeDevices) -> Mix:
+        """Return how many pods of each group there are at most, by the number of devices."""
+        return tuple(
+            min(each.count, devices.most(each.claims, self._rules)) for each in self._groups
         )
+
+    def _room(self, offer: NodeOffer, limits: Mix) -> tuple[Mix, ...]:
+        most = tuple(map(min, limits, offer.most))
         requests = [each.requests for each in self._groups]
-        room = mixes_with_room(most, requests, offer.free, self._steps)
+        return mixes_with_room(most, requests, offer.free, self._steps)
+
+    def _mixes(self, offer: NodeOffer, room: tuple[Mix, ...]) -> NodeMixes:
         return NodeMixes(self._claims, offer.devices, room, self._rules, self._steps, offer.pending)
 
     def verdict(self) -> Verdict:

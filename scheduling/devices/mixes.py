@@ -31,7 +31,7 @@ class NodeMixes:
 
     groups: Sequence[Claims]
     node: NodeDevices
-    most: Sequence[Mix]
+    most: tuple[Mix, ...]
     rules: Rules
     steps: StepBudget
     pending: Sequence[tuple[Claims, int]] = ()
@@ -158,7 +158,9 @@ class Possible:
     unknown: Unknown | None = None
 
 
-def mixes_with_room(most: Mix, requests: Sequence[Mix], free: Mix, steps: StepBudget) -> list[Mix]:
+def mixes_with_room(
+    most: Mix, requests: Sequence[Mix], free: Mix, steps: StepBudget
+) -> tuple[Mix, ...]:
     """Return the mixes of at most so many pods whose other requests are free together, sorted.
 
     `requests` are those of one pod by group, in the order of `free`.
@@ -177,7 +179,7 @@ def mixes_with_room(most: Mix, requests: Sequence[Mix], free: Mix, steps: StepBu
                     break
                 found.append((*mix, pods))
                 left[found[-1]] = rest
-    return found
+    return tuple(found)
 
 
 def _with_one(mix: Mix, group: int) -> Mix:

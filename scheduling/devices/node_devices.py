@@ -7,7 +7,8 @@ from functools import cached_property
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice
 from scheduling.devices.selection import Rules, Selected, selected, tolerated
-from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest
+from scheduling.model.amounts import MOST
+from scheduling.model.devices.resource_claim import AllocationMode, ClaimSpec, DeviceRequest
 from scheduling.model.devices.resource_slice import DeviceID
 
 Claims = tuple[ClaimSpec, ...]
@@ -58,6 +59,32 @@ class NodeDevices:
         )
         pools = tuple((pool.incomplete, pool.invalid, pool.unsupported) for pool in self.pools)
         return devices, pools
+
+    def most(self, claims: Claims, rules: Rules) -> int:
+        """Return a number of pods with these claims that is not exceeded, in whatever order."""
+        needed = sum(
+            min(
+                1 if each.mode is AllocationMode.ALL else each.count
+                for each in request.alternatives
+            )
+            for claim in claims
+            for request in claim.requests
+        )
+        free = self._free_for(claims, rules) if needed else None
+        return MOST if free is None else free // needed
+
+    def _free_for(self, claims: Claims, rules: Rules) -> int | None:
+        """Return how many free devices suit a request; None where that is not known."""
+        free = 0
+        for found in self.usable:
+            answers = [selection(asked, found, rules) for asked in requests_of(claims)]
+            if not all(isinstance(each, bool) for each in answers):
+                return None
+            if any(answers):
+                if found.unsupported:
+                    return None
+                free += found.id not in self.in_use
+        return free
 
 
 def requests_of(claims: Claims) -> Iterable[DeviceRequest]:
