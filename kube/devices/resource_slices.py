@@ -10,6 +10,7 @@ from kube.devices.cel.faults import CelError, NotReadable
 from kube.devices.cel.values import version
 from kube.devices.common import nodes, taint
 from kube.devices.json_fields import Fields, Problems
+from kube.devices.selectors import UNREAD
 from kube.objects.core import DeviceObject
 from scheduling.model.devices.resource_slice import (
     Attribute,
@@ -19,6 +20,8 @@ from scheduling.model.devices.resource_slice import (
     NodeAccess,
     ResourceSlice,
 )
+
+Attributes = tuple[tuple[str, Attribute], ...]
 
 _KINDS: Final = {kind.value: kind for kind in AttributeKind}
 _TYPES: Final[dict[str, type]] = {"string": str, "int": int, "bool": bool, "version": str}
@@ -81,10 +84,10 @@ def _device(found: Fields, driver: str, of_slice: tuple[str, ...]) -> Device:
         *("allowMultipleAllocations", "nodeAllocatableResources"),
     )
     shared = fields.flag("allowMultipleAllocations")
-    for key, wanted in (("allowMultipleAllocations", shared), *_not_modelled(fields)):
+    for key, wanted in _not_modelled(fields):
         if wanted:
             problems.note(key)
-    attributes, capacity = tuple(_attributes(fields)), tuple(_capacity(fields))
+    attributes, capacity = _content(fields)
     return Device(
         name=fields.text("name"),
         content=DeviceContent(driver, attributes, capacity, shared),
@@ -96,9 +99,22 @@ def _device(found: Fields, driver: str, of_slice: tuple[str, ...]) -> Device:
     )
 
 
+def _content(fields: Fields) -> tuple[Attributes, tuple[tuple[str, str], ...]]:
+    """Read what selectors see; where not all of it is read, they are told by name."""
+    own = Fields(fields.whole, fields.path, Problems())
+    attributes, capacity = tuple(_attributes(own)), tuple(_capacity(own))
+    for each in own.problems.all:
+        fields.problems.note(each)
+    if own.problems:
+        unread = Attribute(AttributeKind.STRING, own.problems.all[0])
+        attributes = ((UNREAD, unread), *attributes)
+    return attributes, capacity
+
+
 def _not_modelled(fields: Fields) -> Iterator[tuple[str, bool]]:
-    for key in ("bindsToNode", "nodeAllocatableResources"):
-        yield key, bool(fields.plain(key))
+    yield "nodeAllocatableResources", bool(fields.plain("nodeAllocatableResources"))
+    policies = (each for _, each in fields.named("capacity") if isinstance(each, dict))
+    yield "requestPolicy of a capacity", any("requestPolicy" in each for each in policies)
     consumed = list(fields.parts("consumesCounters"))
     yield "compatibilityGroups", any("compatibilityGroups" in each for each in consumed)
 
@@ -161,6 +177,7 @@ def _shared(kind: AttributeKind, value: str | int) -> Attribute:
 def _capacity(fields: Fields) -> Iterator[tuple[str, str]]:
     for name, value in fields.named("capacity"):
         part = Fields(value, f"capacity[{name}]", fields.problems)
+        part.unknown("value", "requestPolicy")
         amount = part.plain("value")
         if isinstance(amount, str | int | float) and not isinstance(amount, bool):
             yield sys.intern(name), sys.intern(str(amount))

@@ -30,6 +30,9 @@ DEVICES_KEPT: Final = 50_000
 ANSWERS_KEPT: Final = 1_000_000
 """Answers kept for all texts together: then all are forgotten, some 100 MB."""
 
+UNREAD: Final = ""
+"""The name of an attribute that says which of the others could not be read; it sorts first."""
+
 UNREADABLE: Final = "an attribute or a capacity of the device cannot be read"
 
 
@@ -85,6 +88,8 @@ class Selector:
         """Return the answer for a device, evaluated once for all devices that read alike."""
         if self._code.run is None:
             return self._code.answer
+        if _unread(device):
+            return Answer.UNSUPPORTED
         key = _seen(self._code.reads, device)
         found = self._answers.get(key)
         if found is None:
@@ -100,7 +105,9 @@ class Selector:
 
     def explain(self, device: DeviceContent) -> str:
         """Say why there is no answer for a device; "" where there is one."""
-        return self._code.fault if self._code.run is None else self._evaluate(device)[1]
+        if self._code.run is None:
+            return self._code.fault
+        return _unread(device) or self._evaluate(device)[1]
 
     def _evaluate(self, device: DeviceContent) -> tuple[Answer, str]:
         assert self._code.run is not None, "what does not compile is not evaluated"
@@ -160,6 +167,12 @@ def variables(device: DeviceContent) -> dict[str, Any]:
         "attributes": attributes,
         "capacity": capacity,
     }
+
+
+def _unread(device: DeviceContent) -> str:
+    """Say which attribute of a device was not read; "" where all were."""
+    first = device.attributes[:1]
+    return str(first[0][1].value) if first and first[0][0] == UNREAD else ""
 
 
 def _qualified(name: str, driver: str) -> tuple[str, str]:

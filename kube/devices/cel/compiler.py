@@ -35,6 +35,14 @@ DEVICE: Final[dict[str, Type]] = {
     "capacity": ("map", ("map", "quantity")),
 }
 _ARITHMETIC: Final = ("+", "-", "*", "/", "%", "-_")
+_OTHER_NAMES: Final = frozenset(
+    {"bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"}
+    | {"duration", "google", "kubernetes", "net", "optional_type", "timestamp"}
+    | {"base64", "cel", "cidr", "format", "ip", "jsonpatch", "lists", "math", "optional", "regex"}
+    | {"sets", "strings", "url"}
+)
+"""Types of CEL and of Kubernetes' environment, and what the names of functions there begin with."""
+
 _CONVERSIONS: Final = ("int", "bool")
 _Types: TypeAlias = Mapping[str, Type]
 _LOOPS: Final = {"all": 2, "exists": 2, "exists_one": 2, "existsOne": 2, "filter": 2, "map": 2}
@@ -64,7 +72,9 @@ def _compile(node: Node, types: _Types) -> Code:
 
 def _variable(name: str, types: _Types) -> Code:
     if name not in types:
-        raise NotReadable(f"the name {name[:60]}")
+        if name in _OTHER_NAMES:
+            raise NotReadable(f"the name {name}")
+        raise CelError(f"the name {name[:60]} is not declared")
     if types[name] == "device":
         raise NotReadable("`device` as a whole")
     return (lambda scope: _read(scope, name)), types[name]

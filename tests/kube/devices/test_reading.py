@@ -84,8 +84,10 @@ def test_devices_may_say_by_themselves_which_nodes_reach_them() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"bindsToNode": True}, "bindsToNode"),
-        ({"allowMultipleAllocations": True}, "allowMultipleAllocations"),
+        (
+            {"capacity": {"memory": {"value": "1Gi", "requestPolicy": {}}}},
+            "requestPolicy of a capacity",
+        ),
         ({"nodeAllocatableResources": {"cpu": {}}}, "nodeAllocatableResources"),
         ({"consumesCounters": [{"compatibilityGroups": ["a"]}]}, "compatibilityGroups"),
         ({"attributes": {"ids": {"ints": [1]}}}, "attributes[ids] is a list"),
@@ -105,6 +107,16 @@ def test_a_device_that_is_not_understood_says_why_for_itself(
     odd, even = found.resource_slice.devices
     assert any(said in each for each in odd.unsupported), odd.unsupported
     assert even.unsupported == found.problems == ()
+
+
+def test_a_device_whose_attributes_were_not_all_read_is_unsupported_to_every_selector() -> None:
+    """Not an error, and not false: kube-scheduler may well read them."""
+    odd = gpu("odd", attributes={"ids": {"ints": [1]}, "model": {"string": "H100"}})
+    content = resource_slice(decoded("s", slice_spec(odd))).resource_slice.devices[0].content
+    text = f'device.attributes["{GPU}"].model == "H100"'
+    assert CelSelectors().evaluate(text, content) is Answer.UNSUPPORTED
+    assert CelSelectors().fault(text, content) == "attributes[ids] is a list"
+    assert CelSelectors().evaluate("1", content) is Answer.ERROR
 
 
 def test_of_a_slice_that_is_not_understood_no_device_is() -> None:

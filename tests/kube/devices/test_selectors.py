@@ -109,6 +109,8 @@ OF_GPU = 'device.attributes["gpu.example.com"]'
         (f"{OF_GPU}.other == 1", Answer.ERROR, "no such key"),
         ("device.driver ==", Answer.ERROR, "'end' stands where a value is expected"),
         ("device.driver == 1", Answer.ERROR, "no such overload of =="),
+        ("gpu.driver == ''", Answer.ERROR, "the name gpu is not declared"),
+        ("sets.contains([1], [1])", Answer.UNSUPPORTED, "the name sets"),
         ("device.colour == 1", Answer.ERROR, "a device has no field colour"),
         (f"{OF_GPU}.healthy", Answer.MATCHES, ""),
         (f"{OF_GPU}.model", Answer.ERROR, "the result is neither true nor false"),
