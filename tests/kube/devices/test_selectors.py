@@ -127,6 +127,24 @@ def test_an_answer_says_why_there_is_none(text: str, answer: Answer, said: str) 
     assert selectors.fault(text, gpu) == said
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'device.driver == "gpu.example.com" && {OF_GPU}.type == "gpu"',
+        f'{OF_GPU}.productName.lowerAscii().matches("^.*h100.*$")',
+        f'{OF_GPU}["productName"].contains("H100") && !({OF_GPU}.index in [5, 7])',
+        'device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0',
+        f'"healthy" in {OF_GPU} ? {OF_GPU}.healthy : false',
+        f'has({OF_GPU}.type) && {OF_GPU}.productName.split(" ")[0] == "NVIDIA"',
+        'cel.bind(g, device.attributes["gpu.example.com"], g.index % 2 == 1 && g.type != "mig")',
+        '!("mig" in device.attributes["other.example.com"])',
+    ],
+)
+def test_selectors_as_users_write_them_are_read(text: str) -> None:
+    gpu = device(type="gpu", productName="NVIDIA H100 80GB", index=3, healthy=True)
+    assert CelSelectors().evaluate(text, gpu) is Answer.MATCHES
+
+
 def test_what_cannot_be_read_is_passed_over_only_where_the_rest_decides() -> None:
     selectors, gpu = CelSelectors(), device(model="H100")
     unreadable = f'{OF_GPU}.model.matches("(a*)*")'
