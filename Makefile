@@ -162,6 +162,10 @@ map: venv ## print what each module does; write the list of packages in docs/arc
 recordings: venv ## write the recordings that tests/replay plays again
 	$(BIN)/python -m tests.replay.recorded
 
+.PHONY: allocator-records
+allocator-records: venv ## record what the allocator of kube-scheduler answers to its own tables (Go)
+	$(BIN)/python -m tests.scheduling.devices.recorded
+
 .PHONY: chart
 chart: venv build ## write the Helm chart in charts/muster from what kustomize builds of manifests
 	$(BIN)/python -m charts

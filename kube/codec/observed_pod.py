@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kube.codec.devices.pod_claims import PodClaim, pod_claims
 from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.pod import nominated_priority, room_on
 from kube.codec.pod_patches import for_patches, pinned_node
@@ -107,7 +108,8 @@ class ObservedPod:
     may. A pod of a Ray cluster that is gated or pinned has its node by a placement, which its
     nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is
     its namespace and labels, which the affinity terms of other pods match; `holder` is the
-    controller that messages name as the holder of its room; `mounts` are its claims. `ends_by` is
+    controller that messages name as the holder of its room; `mounts` are its claims of volumes,
+    `claims` those of devices, of a member of a gang. `ends_by` is
     when its grace is over, in seconds since 1970; 0 where it is not being deleted. `is_daemon` says
     that it is a pod of a DaemonSet, or the mirror of a static one; `succeeded` that it ended well;
     `gated_for_none` that it has our gate and is in no gang.
@@ -136,6 +138,7 @@ class ObservedPod:
     is_daemon: bool = False
     succeeded: bool = False
     gated_for_none: bool = False
+    claims: tuple[PodClaim, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -232,6 +235,7 @@ def observe(
         is_daemon=_is_daemon(pod.metadata),
         succeeded=pod.status.phase == "Succeeded",
         gated_for_none=_is_gated_for_none(pod, member),
+        claims=() if member is None else pod_claims(pod),
     )
 
 

@@ -1,6 +1,7 @@
-"""Decodes pods, nodes, namespaces, priority classes and DeviceClasses."""
+"""Decodes pods, nodes, namespaces, priority classes and what describes devices."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -138,6 +139,21 @@ class VolumeSource(Slim, frozen=True):
     kind: str | None = None
 
 
+class PodResourceClaim(Slim, frozen=True):
+    """A claim that a pod asks for: one by name, or one of its own made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class ResourceClaimMade(Slim, frozen=True):
+    """Which claim was made for a pod; without a name it was meant to have none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodSpec(Part, frozen=True):
     """What the scheduler reads of a pod. A volume maps `name` and the kind of its source."""
 
@@ -153,7 +169,7 @@ class PodSpec(Part, frozen=True):
     overhead: OrNull[Quantities] = {}
     resources: ResourceRequirements | None = None
     volumes: OrNull[tuple[Mapping[str, str | VolumeSource | None], ...]] = ()
-    resource_claims: OrNull[tuple[Present, ...]] = ()
+    resource_claims: OrNull[tuple[PodResourceClaim, ...]] = ()
     priority: int | None = None
     priority_class_name: str = ""
     scheduling_group: Present | None = None
@@ -179,6 +195,7 @@ class PodStatus(Part, frozen=True):
     init_container_statuses: OrNull[tuple[ContainerStatus, ...]] = ()
     allocated_resources: OrNull[Quantities] = {}
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: OrNull[tuple[ResourceClaimMade, ...]] = ()
 
 
 class Pod(Slim, frozen=True):
@@ -272,3 +289,14 @@ class DeviceClass(Slim, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class DeviceObject(Slim, frozen=True):
+    """An object of dynamic resource allocation: its spec and status stay plain JSON.
+
+    What is not known in them has to be named, and never passed over: a struct would drop it.
+    """
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Any = None
+    status: Any = None

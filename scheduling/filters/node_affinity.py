@@ -1,6 +1,5 @@
 """NodeAffinity: which nodes the node selector and the required node affinity allow."""
 
-import re
 from functools import partial
 from operator import eq
 
@@ -8,11 +7,9 @@ import numpy as np
 
 from scheduling.model.amounts import Mask
 from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
-from scheduling.model.labels import holds, integer
-from scheduling.model.node import Node
+from scheduling.model.labels import holds
+from scheduling.model.node_terms import names_node, parses
 from scheduling.state.node_snapshot import NodeAttributes
-
-_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def bounded(bounds: tuple[Requirement, ...], traits: NodeAttributes) -> Mask:
@@ -52,15 +49,6 @@ def _matched(term: NodeTerm, traits: NodeAttributes) -> Mask:
     return mask
 
 
-def matches(term: NodeTerm, node: Node) -> bool:
-    """Say whether one node satisfies all labels of a term that asks for nothing else."""
-    return bool(term.labels) and all(_satisfies(each, node) for each in term.labels)
-
-
-def _satisfies(requirement: Requirement, node: Node) -> bool:
-    return _parses(requirement) and holds(requirement, node.labels.get(requirement.key))
-
-
 def _labelled(requirement: Requirement, traits: NodeAttributes) -> Mask:
     """Return the nodes whose label satisfies the requirement.
 
@@ -69,7 +57,7 @@ def _labelled(requirement: Requirement, traits: NodeAttributes) -> Mask:
     """
     if requirement.key == NODE_NAME:
         return bounded((requirement,), traits)
-    if not _parses(requirement):
+    if not parses(requirement):
         return np.zeros(len(traits.nodes), dtype=np.bool_)
     column = traits.label(requirement.key)
     match requirement.operator:
@@ -81,28 +69,11 @@ def _labelled(requirement: Requirement, traits: NodeAttributes) -> Mask:
             return column.where(lambda value: holds(requirement, value))
 
 
-def _parses(requirement: Requirement) -> bool:
-    values = requirement.values
-    match requirement.operator if requirement.key else "":
-        case "In" | "NotIn":
-            return bool(values) and all(_LABEL_VALUE.fullmatch(value) for value in values)
-        case "Exists" | "DoesNotExist":
-            return not values
-        case "Gt" | "Lt":
-            return len(values) == 1 and integer(values[0]) is not None
-        case _:
-            return False
-
-
 def _named(requirement: Requirement, traits: NodeAttributes) -> Mask:
     """Return the nodes whose metadata.name matches; the API knows no other field here."""
-    wanted = requirement.operator == "In"
-    if (
-        requirement.key != "metadata.name"
-        or requirement.operator not in ("In", "NotIn")
-        or len(requirement.values) != 1
-    ):
+    if not names_node(requirement):
         return np.zeros(len(traits.nodes), dtype=np.bool_)
+    wanted = requirement.operator == "In"
     mask = np.full(len(traits.nodes), not wanted)
     position = traits.index.get(requirement.values[0])
     if position is not None:

@@ -1,9 +1,9 @@
 """NodeUnschedulable: which nodes are not cordoned, or whose cordon is tolerated."""
 
-from scheduling.filters.taint_toleration import tolerates
 from scheduling.model.amounts import Mask
 from scheduling.model.constraints import Toleration
 from scheduling.model.node import Taint
+from scheduling.model.tolerations import tolerates
 from scheduling.state.node_snapshot import NodeAttributes
 
 UNSCHEDULABLE_TAINT = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

@@ -25,6 +25,8 @@ LABEL = "test.muster.dev/plot"
 NODES = "/api/v1/nodes"
 PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+RESOURCE_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+TAINT_RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 VOLUMES = "/api/v1/persistentvolumes"
 QUEUES = "/apis/muster.dev/v1alpha1/gangqueues"
@@ -49,6 +51,8 @@ _GROUPS = {
     "Gang": "/apis/muster.dev/v1alpha1",
     "ProvisioningRequest": "/apis/autoscaling.x-k8s.io/v1",
     "PodTemplate": "/api/v1",
+    "ResourceClaim": "/apis/resource.k8s.io/v1",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1",
     "AppWrapper": "/apis/workload.codeflare.dev/v1beta2",
 }
 
@@ -58,6 +62,11 @@ _WITH_PODS = (
     "/apis/ray.io/v1/namespaces/{}/rayclusters",
     "/apis/batch/v1/namespaces/{}/jobs",
     "/api/v1/namespaces/{}/pods",
+)
+
+_OF_NO_NAMESPACE = (
+    *(NODES, PRIORITY_CLASSES, DEVICE_CLASSES, RESOURCE_SLICES),
+    *(STORAGE_CLASSES, VOLUMES, QUEUES),
 )
 
 ALLOWED = {"metadata": {"annotations": {"muster.dev/allow-deletion": "true"}}}
@@ -103,9 +112,12 @@ class Plot:
 
     def add_device_class(self, name: str, resource: str) -> None:
         """Add a DeviceClass that goes with the plot; pods may ask for it as a resource."""
+        self.add_of_no_namespace(DEVICE_CLASSES, name, {"extendedResourceName": resource})
+
+    def add_of_no_namespace(self, collection: str, name: str, spec: Json) -> None:
+        """Add an object that goes with the plot, under its full name."""
         metadata = {"name": f"{self.name}-{name}", "labels": self.selector}
-        spec = {"extendedResourceName": resource}
-        self.cluster.api.create(DEVICE_CLASSES, {"metadata": metadata, "spec": spec})
+        self.cluster.api.create(collection, {"metadata": metadata, "spec": spec})
 
     def add_volume(self, claim: str, **spec: object) -> None:
         """Add a volume kept for a claim of the plot; the controller of volumes binds the two."""
@@ -411,7 +423,7 @@ def plotted(cluster: Cluster, name: str) -> Iterator[Plot]:
         for path in _WITH_PODS:
             session.call("DELETE", f"{path.format(plot.name)}?gracePeriodSeconds=0")
         session.call("DELETE", f"/api/v1/namespaces/{plot.name}")
-        for kind in (NODES, PRIORITY_CLASSES, DEVICE_CLASSES, STORAGE_CLASSES, VOLUMES, QUEUES):
+        for kind in _OF_NO_NAMESPACE:
             session.call("DELETE", f"{kind}?labelSelector={LABEL}%3D{plot.name}")
 
 

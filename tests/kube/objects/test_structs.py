@@ -108,7 +108,7 @@ def test_camel_case_as_kubernetes_spells_it() -> None:
         priority_class_name="high",
         init_containers=(core_objects.Container(name="i", restart_policy="Always"),),
         topology_spread_constraints=(core_objects.TopologySpreadConstraint("DoNotSchedule"),),
-        resource_claims=(base_objects.Present(),),
+        resource_claims=(core_objects.PodResourceClaim("claim"),),
         scheduling_group=base_objects.Present(),
     )
     assert found.status.nominated_node_name == "n2"

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from scheduling.filters.feasibility import feasible, rejections
-from scheduling.filters.node_affinity import matches
 from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
+from scheduling.model.node_terms import matches
 from scheduling.model.plugins import Predicate
 from tests.builders import columns, node, require, shape
 

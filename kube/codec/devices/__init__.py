@@ -1,0 +1,1 @@
+"""Reads what pods say of devices by claim."""

@@ -1,0 +1,1 @@
+"""Evaluates the part of CEL that selectors of devices use, within a budget of steps."""

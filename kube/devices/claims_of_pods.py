@@ -1,0 +1,78 @@
+"""Finds the claims of a pod, or says why kube-scheduler does not look at the pod yet.
+
+kube-controller-manager makes claims from templates for gated pods as well; until it has, the gang
+is not gathered.
+"""
+
+from dataclasses import dataclass
+
+from kube.codec.devices.pod_claims import MOST_CLAIMS, PodClaim
+from kube.codec.fields import shortened
+from kube.devices.device_index import MOST_TEMPLATES, DeviceIndex
+from scheduling.model.devices.resource_claim import ResourceClaim
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimNotReady:
+    """Why a pod waits for a claim; `permanent` where the pod itself would have to be another."""
+
+    message: str
+    permanent: bool = False
+
+
+PodClaims = tuple[ResourceClaim, ...] | ClaimNotReady
+"""The claims of a pod in the order in which devices are allocated for them, or what is missing."""
+
+
+def claims_of_pod(
+    namespace: str, pod: str, uid: str, asked: tuple[PodClaim, ...], index: DeviceIndex
+) -> PodClaims:
+    """Return the claims of a pod; the first that is not ready says why."""
+    if len(asked) > MOST_CLAIMS:
+        return ClaimNotReady(f"pod {pod} has more than {MOST_CLAIMS} claims", permanent=True)
+    found: list[ResourceClaim] = []
+    for each in asked:
+        if not each.meant:
+            continue
+        claim = _claim(namespace, uid, each, index)
+        if isinstance(claim, ClaimNotReady):
+            message = f"pod {pod}, claim {shortened(each.name)}: {claim.message}"
+            return ClaimNotReady(message, claim.permanent)
+        found.append(claim)
+    return tuple(found)
+
+
+def _claim(
+    namespace: str, uid: str, asked: PodClaim, index: DeviceIndex
+) -> ResourceClaim | ClaimNotReady:
+    if not asked.claim:
+        return _not_made(namespace, asked, index)
+    name = shortened(asked.claim)
+    claim = index.claims.get((namespace, asked.claim))
+    if claim is None:
+        return ClaimNotReady(f"ResourceClaim {name} does not exist")
+    if claim.deleted:
+        return ClaimNotReady(f"ResourceClaim {name} is being deleted")
+    if asked.template and claim.owner != uid:
+        return ClaimNotReady(f"ResourceClaim {name} was not made for this pod")
+    return claim
+
+
+def _not_made(namespace: str, asked: PodClaim, index: DeviceIndex) -> ClaimNotReady:
+    if not asked.template:
+        said = "it names neither a ResourceClaim nor a ResourceClaimTemplate"
+        return ClaimNotReady(said, permanent=True)
+    template = shortened(asked.template)
+    if (namespace, asked.template) in index.templates:
+        said = (
+            f"its ResourceClaim is not made yet from ResourceClaimTemplate {template} "
+            "(see Events FailedResourceClaimCreation of the pod)"
+        )
+    elif index.has_all_templates(namespace):
+        said = f"ResourceClaimTemplate {template} does not exist"
+    else:
+        said = (
+            f"ResourceClaimTemplate {template} does not exist, or is one of more than "
+            f"{MOST_TEMPLATES} in the namespace (delete those not in use)"
+        )
+    return ClaimNotReady(said)

@@ -1,0 +1,168 @@
+"""Keeps what is known for the sake of devices by claim, within bounds for each namespace.
+
+Of claims beyond the bound only who they are and what they were given is kept: what is taken must be
+known whoever took it. A pod that asks for such a claim is told so.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from kube.devices.device_classes import ReadClass, classes_of_resources
+from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
+from kube.devices.resource_slices import ReadSlice
+from kube.devices.taint_rules import DeviceTaintRule, tainted
+from scheduling.model.devices.resource_claim import (
+    ClaimSpec,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
+from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.state.bounded_cache import MIB, Interned
+
+MOST_CLAIMS: Final = 2_000
+"""Claims of a namespace whose specs are kept."""
+
+MOST_TEMPLATES: Final = 500
+"""Templates of a namespace that are kept."""
+
+Key = tuple[str, str]
+
+_TOO_MANY: Final = ClaimSpec(
+    (), (), (f"more than {MOST_CLAIMS} ResourceClaims in the namespace (delete those not in use)",)
+)
+
+
+class DeviceIndex:
+    """All facts; `edition` grows with each change that may change an answer."""
+
+    def __init__(self) -> None:
+        self.edition = 0
+        self.claims: dict[Key, ResourceClaim] = {}
+        self.templates: dict[Key, ResourceClaimTemplate] = {}
+        self.taken: dict[DeviceID, Key] = {}
+        """Devices that a claim was given for itself alone, and that claim."""
+        self.unseen: set[type[DeviceFact]] = {watch.fact for watch in DEVICE_WATCHES}
+        """Kinds of which not all is known: never listed, or the watch is down."""
+        self._slices: dict[str, ResourceSlice] = {}
+        self._laid: dict[str, ResourceSlice] = {}
+        self._classes: dict[str, ReadClass] = {}
+        self._rules: dict[str, DeviceTaintRule] = {}
+        self._whole: Counter[str] = Counter()
+        self._templates_of: Counter[str] = Counter()
+        self._specs: Interned[ClaimSpec] = Interned(8 * MIB)
+
+    # ---- what is told
+
+    def put(self, fact: DeviceFact) -> None:
+        """Take in what is new or has changed."""
+        self.edition += 1
+        match fact:
+            case ResourceClaim():
+                self._put_claim(fact)
+            case ResourceClaimTemplate():
+                self._put_template(fact)
+            case ReadSlice(resource_slice=found):
+                self._slices[found.name] = found
+                self._laid.pop(found.name, None)
+            case ReadClass():
+                self._classes[fact.device_class.name] = fact
+            case DeviceTaintRule():
+                self._rules[fact.name] = fact
+                self._laid.clear()
+
+    def drop(self, fact: DeviceFact) -> None:
+        """Forget what is gone."""
+        self.edition += 1
+        match fact:
+            case ResourceClaim():
+                self._drop_claim(fact.key)
+            case ResourceClaimTemplate():
+                if self.templates.pop(fact.key, None) is not None:
+                    _count_down(self._templates_of, fact.namespace)
+            case ReadSlice(resource_slice=found):
+                self._slices.pop(found.name, None)
+                self._laid.pop(found.name, None)
+            case ReadClass():
+                self._classes.pop(fact.device_class.name, None)
+            case DeviceTaintRule():
+                self._rules.pop(fact.name, None)
+                self._laid.clear()
+
+    def see(self, kind: type[DeviceFact]) -> None:
+        """Begin to answer by the facts of a kind: all were told."""
+        self.edition += kind in self.unseen
+        self.unseen.discard(kind)
+
+    def lose_sight(self, kind: type[DeviceFact]) -> None:
+        """Answer no more by facts that may be out of date."""
+        self.unseen.add(kind)
+
+    # ---- what is asked
+
+    @property
+    def slices(self) -> Mapping[str, ResourceSlice]:
+        """Return all slices by name, with the taints of the rules."""
+        if len(self._laid) != len(self._slices):
+            rules = list(self._rules.values())
+            for name in self._slices.keys() - self._laid.keys():
+                self._laid[name] = tainted(self._slices[name], rules)
+        return self._laid
+
+    @property
+    def classes(self) -> Mapping[str, DeviceClass]:
+        """Return all classes by name."""
+        return {name: each.device_class for name, each in self._classes.items()}
+
+    @property
+    def classes_of_resources(self) -> Mapping[str, str]:
+        """Return the class of each resource that pods may ask for in place of a claim."""
+        return classes_of_resources(self._classes.values())
+
+    # ---- claims
+
+    def _put_claim(self, claim: ResourceClaim) -> None:
+        self._drop_claim(claim.key)
+        if self._whole[claim.namespace] < MOST_CLAIMS:
+            self._whole[claim.namespace] += 1
+            claim = replace(claim, spec=self._specs(claim.spec))
+        else:
+            claim = replace(claim, spec=_TOO_MANY)
+        self.claims[claim.key] = claim
+        for device in _taken_by(claim):
+            self.taken[device] = claim.key
+
+    def _drop_claim(self, key: Key) -> None:
+        known = self.claims.pop(key, None)
+        if known is None:
+            return
+        if known.spec is not _TOO_MANY:
+            _count_down(self._whole, known.namespace)
+        for device in _taken_by(known):
+            if self.taken.get(device) == key:
+                del self.taken[device]
+
+    def _put_template(self, template: ResourceClaimTemplate) -> None:
+        if template.key not in self.templates:
+            if self._templates_of[template.namespace] >= MOST_TEMPLATES:
+                return
+            self._templates_of[template.namespace] += 1
+        self.templates[template.key] = replace(template, spec=self._specs(template.spec))
+
+    def has_all_templates(self, namespace: str) -> bool:
+        """Say whether none of a namespace was left out."""
+        return self._templates_of[namespace] < MOST_TEMPLATES
+
+
+def _count_down(counts: Counter[str], namespace: str) -> None:
+    """Take one away, and the name of a namespace that has none left."""
+    counts[namespace] -= 1
+    if not counts[namespace]:
+        del counts[namespace]
+
+
+def _taken_by(claim: ResourceClaim) -> list[DeviceID]:
+    given = claim.allocation.devices if claim.allocation else ()
+    return [each.device for each in given if not each.admin_access]

@@ -1,0 +1,142 @@
+"""Reads ResourceClaims and ResourceClaimTemplates.
+
+What cannot be read or is not modelled stands in `unsupported`, by its field. Such a claim still
+takes the devices that it was given.
+"""
+
+from typing import Any, Final
+
+from kube.devices.common import LONGEST_SELECTORS, controller, nodes, selectors, tolerations
+from kube.devices.json_fields import Fields, Problems
+from kube.objects.core import DeviceObject
+from scheduling.model.devices.resource_claim import (
+    AllocatedDevice,
+    Allocation,
+    AllocationMode,
+    ClaimSpec,
+    DeviceRequest,
+    MatchAttribute,
+    Request,
+    ResourceClaim,
+    ResourceClaimTemplate,
+)
+from scheduling.model.devices.resource_slice import DeviceID
+
+MODES: Final = {"": AllocationMode.EXACT_COUNT, **{mode.value: mode for mode in AllocationMode}}
+
+
+def resource_claim(found: DeviceObject) -> ResourceClaim:
+    """Read a ResourceClaim."""
+    meta, problems = found.metadata, Problems()
+    status = Fields(found.status, "status", problems)
+    given = allocation(status.part("allocation")) if "allocation" in status else None
+    consumers = tuple(each.text("uid") for each in status.parts("reservedFor"))
+    return ResourceClaim(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        spec=claim_spec(found.spec, "spec", problems),
+        allocation=given,
+        owner=controller(meta.owner_references),
+        reserved_for=consumers,
+        deleted=meta.deletion_timestamp is not None,
+    )
+
+
+def resource_claim_template(found: DeviceObject) -> ResourceClaimTemplate:
+    """Read a ResourceClaimTemplate."""
+    meta, problems = found.metadata, Problems()
+    outer = Fields(found.spec, "spec", problems)
+    outer.unknown("metadata", "spec")
+    spec = claim_spec(outer.plain("spec"), "spec.spec", problems)
+    return ResourceClaimTemplate(meta.namespace, meta.name, meta.uid, spec)
+
+
+def claim_spec(spec: Any, path: str, problems: Problems | None = None) -> ClaimSpec:
+    """Read what a claim asks for; problems found elsewhere in the claim are its own as well."""
+    problems = Problems() if problems is None else problems
+    outer = Fields(spec, path, problems)
+    outer.unknown("devices")
+    devices = outer.part("devices")
+    devices.unknown("requests", "constraints", "config")
+    requests = tuple(map(_request, devices.parts("requests")))
+    constraints = tuple(filter(None, map(_constraint, devices.parts("constraints"))))
+    if _selector_bytes(requests) > LONGEST_SELECTORS:
+        problems.note(f"{path}: selectors of more than {LONGEST_SELECTORS} bytes")
+        requests = ()
+    return ClaimSpec(requests, constraints, problems.all)
+
+
+def _selector_bytes(requests: tuple[Request, ...]) -> int:
+    return sum(len(s) for r in requests for each in r.alternatives for s in each.selectors)
+
+
+def _request(fields: Fields) -> Request:
+    fields.unknown("name", "exactly", "firstAvailable")
+    name = fields.text("name")
+    if "exactly" in fields:
+        return Request(name, exactly=_wanted(fields.part("exactly"), name))
+    parts = fields.parts("firstAvailable")
+    alternatives = tuple(_wanted(each, each.text("name")) for each in parts)
+    if not alternatives:
+        fields.problems.note(f"{fields.path} asks for nothing that is known")
+    return Request(name, first_available=alternatives)
+
+
+def _wanted(fields: Fields, name: str) -> DeviceRequest:
+    """Read a request, with problems of its own: another alternative may do without them."""
+    own = Fields(fields.whole, fields.path, Problems())
+    own.unknown(
+        *("name", "deviceClassName", "selectors", "allocationMode", "count", "tolerations"),
+        *("adminAccess", "capacity", "derivedAttributes"),
+    )
+    mode = own.text("allocationMode")
+    if mode not in MODES:
+        own.problems.note(f"{own.path}.allocationMode {mode} is not known")
+    count = own.number("count", 1)
+    if count < 1:
+        own.problems.note(f"{own.path}.count {count} is not positive")
+    if own.flag("adminAccess"):
+        own.problems.note("adminAccess (ask for devices of your own instead)")
+    if next(own.part("capacity").named("requests"), None) is not None:
+        own.problems.note("capacity (ask for whole devices instead)")
+    if own.plain("derivedAttributes"):
+        own.problems.note("derivedAttributes (match an attribute of the devices instead)")
+    return DeviceRequest(
+        name=name,
+        device_class=own.text("deviceClassName"),
+        selectors=selectors(own),
+        mode=MODES.get(mode, AllocationMode.EXACT_COUNT),
+        count=count,
+        tolerations=tolerations(own),
+        unsupported=own.problems.all,
+    )
+
+
+def _constraint(fields: Fields) -> MatchAttribute | None:
+    fields.unknown("requests", "matchAttribute", "distinctAttribute")
+    requests = fields.texts("requests")
+    if "distinctAttribute" in fields:
+        fields.problems.note("distinctAttribute (leave the constraint out)")
+        return None
+    if "matchAttribute" not in fields:
+        fields.problems.note(f"{fields.path} is no constraint that is known")
+        return None
+    return MatchAttribute(fields.text("matchAttribute"), requests)
+
+
+# ---- what was given
+
+
+def allocation(fields: Fields) -> Allocation:
+    """Read which devices a claim was given, and the nodes that reach them.
+
+    A field that is not known changes nothing: the devices are taken all the same.
+    """
+    given = tuple(map(_allocated, fields.part("devices").parts("results")))
+    return Allocation(given, nodes(fields, "nodeSelector"))
+
+
+def _allocated(fields: Fields) -> AllocatedDevice:
+    device = DeviceID(fields.text("driver"), fields.text("pool"), fields.text("device"))
+    return AllocatedDevice(fields.text("request"), device, fields.flag("adminAccess"))

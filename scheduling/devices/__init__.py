@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: which devices kube-scheduler will allocate, and what fits."""

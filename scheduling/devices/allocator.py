@@ -1,0 +1,212 @@
+"""Foresees which devices kube-scheduler allocates for the claims of one pod on one node.
+
+Answers to Allocate of k8s.io/dynamic-resource-allocation (structured/internal/incubating) in
+Kubernetes 1.36 and 1.37: claims and requests in order, devices in the order of their pools, choices
+undone within the pod, the first full solution taken. Asked in the same order, it meets the same
+selector that fails.
+"""
+
+from collections.abc import Container, Sequence
+from enum import Enum, auto
+
+from scheduling.devices.outcome import (
+    Allocated,
+    NotAllocated,
+    Outcome,
+    Refusal,
+    Undecided,
+    Unsupported,
+)
+from scheduling.devices.pools import SLICE_COUNTS, Pool, PoolDevice
+from scheduling.devices.selection import Rules, tolerated
+from scheduling.devices.steps import OutOfSteps, StepBudget
+from scheduling.devices.wanted import Refused, Wanted, WantedClaim, wanted_by
+from scheduling.model.devices.resource_claim import (
+    MAX_DEVICES,
+    AllocatedDevice,
+    ClaimSpec,
+    MatchAttribute,
+)
+from scheduling.model.devices.resource_slice import Attribute, DeviceID
+
+MAX_CLAIMS = 8
+"""More claims of one pod are not judged: the search is as deep as they have devices."""
+
+TOO_MANY_CLAIMS = f"more than {MAX_CLAIMS} resource claims in one pod"
+
+
+class _Progress(Enum):
+    DONE = auto()
+    NO_SOLUTION = auto()
+    TOO_MANY_DEVICES = auto()
+    """No choice made before can help but one that takes fewer devices."""
+
+
+def allocate(
+    claims: Sequence[ClaimSpec],
+    pools: tuple[Pool, ...],
+    in_use: Container[DeviceID],
+    rules: Rules,
+    steps: StepBudget,
+) -> Outcome:
+    """Return what kube-scheduler allocates."""
+    if len(claims) > MAX_CLAIMS:
+        return Unsupported(TOO_MANY_CLAIMS)
+    if any(pool.unsupported == SLICE_COUNTS for pool in pools):
+        return Unsupported(SLICE_COUNTS)
+    devices = tuple(
+        found for pool in pools if not (pool.incomplete or pool.invalid) for found in pool.devices
+    )
+    try:
+        wanted = [wanted_by(claim, pools, devices, rules) for claim in claims]
+        constraints = [[_Matching(each) for each in claim.constraints] for claim in claims]
+        search = _Search(wanted, constraints, devices, in_use, rules, steps)
+        return _outcome(search.run(), search, pools)
+    except Refused as refused:
+        return refused.outcome
+    except OutOfSteps:
+        return Undecided()
+
+
+def _outcome(progress: _Progress, search: "_Search", pools: tuple[Pool, ...]) -> Outcome:
+    if progress is _Progress.DONE:
+        return Allocated(tuple(map(tuple, search.results)))
+    if progress is _Progress.TOO_MANY_DEVICES:
+        return NotAllocated(Refusal.TOO_MANY_DEVICES)
+    invalid = next(("/".join(pool.key) for pool in pools if pool.invalid), "")
+    return NotAllocated(Refusal.POOL_INVALID if invalid else Refusal.NO_DEVICES, invalid)
+
+
+class _Matching:
+    """A matchAttribute constraint, and the value of the devices that it has met so far."""
+
+    def __init__(self, constraint: MatchAttribute) -> None:
+        self._constraint = constraint
+        self._requests = frozenset(constraint.requests)
+        self._value: Attribute | None = None
+        self._devices = 0
+
+    def concerns(self, wanted: Wanted) -> bool:
+        """Say whether it constrains the devices of a request."""
+        return not self._requests or not self._requests.isdisjoint(wanted.names)
+
+    def add(self, found: PoolDevice) -> bool:
+        """Note a device, if it has the value of those before."""
+        value = found.device.content.attribute(self._constraint.attribute)
+        if value is None or (self._devices and value != self._value):
+            return False
+        self._value = value
+        self._devices += 1
+        return True
+
+    def remove(self) -> None:
+        """Forget a device."""
+        self._devices -= 1
+
+
+class _Search:
+    """One run of the allocator; `results` are the devices chosen so far for each claim."""
+
+    def __init__(
+        self,
+        wanted: Sequence[WantedClaim],
+        constraints: Sequence[Sequence[_Matching]],
+        devices: Sequence[PoolDevice],
+        in_use: Container[DeviceID],
+        rules: Rules,
+        steps: StepBudget,
+    ) -> None:
+        self.results: list[list[AllocatedDevice]] = [[] for _ in wanted]
+        self._wanted, self._constraints = wanted, constraints
+        self._devices, self._rules = devices, rules
+        self._in_use, self._chosen = in_use, set[DeviceID]()
+        self._steps = steps
+
+    def run(self) -> _Progress:
+        """Allocate all claims."""
+        return self._claim(0)
+
+    def _claim(self, claim: int) -> _Progress:
+        if claim == len(self._wanted):
+            return _Progress.DONE
+        return self._request(claim, 0)
+
+    def _request(self, claim: int, request: int) -> _Progress:
+        """Allocate a request with the first alternative that leaves a solution for the rest."""
+        if request == len(self._wanted[claim]):
+            progress = self._claim(claim + 1)
+            exceeds = progress is _Progress.TOO_MANY_DEVICES
+            return _Progress.NO_SOLUTION if exceeds else progress
+        best = _Progress.TOO_MANY_DEVICES
+        for wanted in self._wanted[claim][request]:
+            progress = self._device(claim, request, wanted, 0, 0)
+            if progress is _Progress.DONE:
+                return progress
+            if progress is _Progress.NO_SOLUTION:
+                best = progress
+        return best
+
+    def _device(
+        self, claim: int, request: int, wanted: Wanted, index: int, start: int
+    ) -> _Progress:
+        """Allocate the device of this index within a request, and all that comes after it."""
+        self._steps.spend()
+        if wanted.every == ():
+            return _Progress.NO_SOLUTION
+        if index == wanted.number:
+            return self._request(claim, request + 1)
+        if len(self.results[claim]) + wanted.number - index > MAX_DEVICES:
+            return _Progress.TOO_MANY_DEVICES
+        positions = range(start, len(self._devices))
+        if wanted.every is not None:
+            positions = range(wanted.every[index], wanted.every[index] + 1)
+        for position in positions:
+            self._steps.spend()
+            if not self._take(claim, wanted, position):
+                continue
+            progress = self._device(claim, request, wanted, index + 1, position + 1)
+            if progress is _Progress.DONE:
+                return progress
+            self._give_back(claim, wanted)
+            if progress is _Progress.TOO_MANY_DEVICES:
+                return progress
+        return _Progress.NO_SOLUTION
+
+    def _take(self, claim: int, wanted: Wanted, position: int) -> bool:
+        """Choose a device for a request, if it may be; in use is asked before the selectors."""
+        found = self._devices[position]
+        if found.id in self._chosen or found.id in self._in_use:
+            return False
+        if wanted.every is None and not wanted.selects(position, found, self._rules):
+            return False
+        if not tolerated(wanted.asked, found, self._rules.features):
+            return False
+        if not self._constrain(claim, wanted, found):
+            return False
+        if found.unsupported:
+            raise Refused(Unsupported(found.unsupported))
+        self._chosen.add(found.id)
+        self.results[claim].append(AllocatedDevice(wanted.name, found.id))
+        return True
+
+    def _constrain(self, claim: int, wanted: Wanted, found: PoolDevice) -> bool:
+        """Add a device to the constraints of its claim; mode All has no other device to try."""
+        added: list[_Matching] = []
+        for each in self._concerning(claim, wanted):
+            if not each.add(found):
+                for other in added:
+                    other.remove()
+                if wanted.every is not None:
+                    raise Refused(NotAllocated(Refusal.CONSTRAINT, "/".join(found.id)))
+                return False
+            added.append(each)
+        return True
+
+    def _give_back(self, claim: int, wanted: Wanted) -> None:
+        """Undo the last choice."""
+        self._chosen.discard(self.results[claim].pop().device)
+        for each in self._concerning(claim, wanted):
+            each.remove()
+
+    def _concerning(self, claim: int, wanted: Wanted) -> list[_Matching]:
+        return [each for each in self._constraints[claim] if each.concerns(wanted)]

@@ -1,0 +1,83 @@
+"""Counts devices, where that says the same as allocating them in any order.
+
+So it is where all requests ask for a number of devices, without constraints and alternatives, and
+the devices that suit one request are the same as those that suit another, or quite others.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduling.devices.allocator import MAX_CLAIMS
+from scheduling.devices.node_devices import Claims, NodeDevices, requests_of, selection
+from scheduling.devices.pools import SLICE_COUNTS
+from scheduling.devices.selection import Rules, tolerated
+from scheduling.model.devices.resource_claim import (
+    MAX_DEVICES,
+    AllocationMode,
+    ClaimSpec,
+    DeviceRequest,
+)
+
+Candidates = frozenset[int]
+"""Positions of the devices that suit a request, in use or not."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Counting:
+    """How many devices are free in each set of candidates, and which set a request draws on."""
+
+    free: Mapping[Candidates, int]
+    drawn_on: Mapping[DeviceRequest, Candidates]
+
+    def holds(self, pods: Iterable[tuple[Claims, int]]) -> bool:
+        """Say whether so many pods with these claims are all allocated their devices."""
+        needed: Counter[Candidates] = Counter()
+        for claims, count in pods:
+            for asked in requests_of(claims):
+                needed[self.drawn_on[asked]] += asked.count * count
+        return all(self.free[found] >= count for found, count in needed.items())
+
+
+def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Counting | None:
+    """Return the counts for pods with such claims; None where counting is not exact."""
+    if any(pool.unsupported == SLICE_COUNTS for pool in node.pools):
+        return None
+    if not all(len(claims) <= MAX_CLAIMS and all(map(_countable, claims)) for claims in pods):
+        return None
+    drawn_on: dict[DeviceRequest, Candidates] = {}
+    for asked in dict.fromkeys(request for claims in pods for request in requests_of(claims)):
+        found = _candidates(asked, node, rules)
+        if found is None:
+            return None
+        drawn_on[asked] = found
+    sets = set(drawn_on.values())
+    if any(one != other and one & other for one in sets for other in sets):
+        return None
+    free = {each: sum(node.usable[at].id not in node.in_use for at in each) for each in sets}
+    return Counting(free, drawn_on)
+
+
+def _countable(claim: ClaimSpec) -> bool:
+    asked = [request.exactly for request in claim.requests if request.exactly]
+    return (
+        not (claim.constraints or claim.unsupported)
+        and len(asked) == len(claim.requests)
+        and all(each.mode is AllocationMode.EXACT_COUNT for each in asked)
+        and not any(each.unsupported for each in asked)
+        and sum(each.count for each in asked) <= MAX_DEVICES
+    )
+
+
+def _candidates(asked: DeviceRequest, node: NodeDevices, rules: Rules) -> Candidates | None:
+    """Return which devices suit a request; None where that is not sure of one of them."""
+    found: set[int] = set()
+    for at, each in enumerate(node.usable):
+        answer = selection(asked, each, rules)
+        if not isinstance(answer, bool):
+            return None
+        if answer and tolerated(asked, each, rules.features):
+            if each.unsupported:
+                return None
+            found.add(at)
+    return frozenset(found)

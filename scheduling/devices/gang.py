@@ -1,0 +1,208 @@
+"""Foresees whether all pods of a gang get the devices that they claim, and in which release waves.
+
+Devices cannot be held: kube-scheduler allocates them pod by pod, in an order of its own. So pods
+with different claims are placed where counting says all there is to say, or they are released one
+group after the other, each wave once all pods before it are seen bound.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import permutations
+
+from scheduling.devices.mixes import Mix, NodeMixes, Unknown, mixes_with_room
+from scheduling.devices.node_devices import Claims, NodeDevices
+from scheduling.devices.outcome import Doubt, NotAllocated, Undecided
+from scheduling.devices.selection import Rules
+from scheduling.devices.steps import OutOfSteps, StepBudget
+
+MOST_WAVES = 8
+"""More waves are not tried: each costs the time until all its pods are seen bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimGroup:
+    """Pods of a gang with equal claims; `requests` is what one takes else, in a common order."""
+
+    claims: Claims
+    count: int
+    requests: Mix = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOffer:
+    """A node: its devices, what else is free, and how many pods of each group it may take at most.
+
+    `pending` are pods of other gangs that are to come to the node, by their claims.
+    """
+
+    name: str
+    devices: NodeDevices
+    most: Mix
+    free: Mix = ()
+    pending: tuple[tuple[Claims, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """Where the pods go (by node the number for each group), and the wave of each group."""
+
+    placement: tuple[tuple[str, Mix], ...]
+    waves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlacement:
+    """There is none with any waves; `refusals` are what nodes refuse even one pod of a group for.
+
+    They are listed by group, each once.
+    """
+
+    refusals: tuple[tuple[NotAllocated, ...], ...]
+
+
+Verdict = Foreseen | NoPlacement | Unknown
+
+
+def foresee(
+    groups: Sequence[ClaimGroup], nodes: Iterable[NodeOffer], rules: Rules, steps: int
+) -> Verdict:
+    """Return whether and how the gang is placed; the first node by name is filled first."""
+    try:
+        return _Gang(groups, nodes, rules, StepBudget(steps)).verdict()
+    except OutOfSteps:
+        return Undecided(Doubt.STEPS)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Alike:
+    """Nodes that hold the same mixes, by name."""
+
+    mixes: NodeMixes
+    names: list[str] = field(default_factory=list)
+
+
+class _Gang:
+    """One gang on the nodes that are offered."""
+
+    def __init__(
+        self,
+        groups: Sequence[ClaimGroup],
+        nodes: Iterable[NodeOffer],
+        rules: Rules,
+        steps: StepBudget,
+    ) -> None:
+        self._groups, self._rules, self._steps = groups, rules, steps
+        self._claims = [each.claims for each in groups]
+        self._alike = self._classes(sorted(nodes, key=lambda offer: offer.name))
+
+    def _classes(self, offers: Iterable[NodeOffer]) -> list[_Alike]:
+        """Put nodes together whose devices make one pattern, and that have room for the same."""
+        found: dict[Hashable, _Alike] = {}
+        limits: dict[Hashable, Mix] = {}
+        for offer in offers:
+            pods = (*self._claims, *(claims for claims, _ in offer.pending))
+            pattern = offer.devices.pattern(pods, self._rules)
+            if pattern not in limits:
+                limits[pattern] = self._limits(offer.devices)
+            room = self._room(offer, limits[pattern])
+            key = pattern, room, offer.pending
+            if key not in found:
+                found[key] = _Alike(self._mixes(offer, room))
+            found[key].names.append(offer.name)
+        return list(found.values())
+
+    def _limits(self, devices: NodeDevices) -> Mix:
+        """Return how many pods of each group there are at most, by the number of devices."""
+        return tuple(
+            min(each.count, devices.most(each.claims, self._rules)) for each in self._groups
+        )
+
+    def _room(self, offer: NodeOffer, limits: Mix) -> tuple[Mix, ...]:
+        most = tuple(map(min, limits, offer.most))
+        requests = [each.requests for each in self._groups]
+        return mixes_with_room(most, requests, offer.free, self._steps)
+
+    def _mixes(self, offer: NodeOffer, room: tuple[Mix, ...]) -> NodeMixes:
+        return NodeMixes(self._claims, offer.devices, room, self._rules, self._steps, offer.pending)
+
+    def verdict(self) -> Verdict:
+        """Try one wave, then an order of groups; what no order makes possible does not fit."""
+        at_once = self._placed(lambda mixes: mixes.in_any_order)
+        if at_once is not None:
+            return Foreseen(at_once, (0,) * len(self._groups))
+        possible = self._placed(lambda mixes: mixes.in_some_order.mixes)
+        if possible is None:
+            return NoPlacement(self._refusals())
+        return self._in_waves() or self._unknown()
+
+    def _in_waves(self) -> Foreseen | None:
+        if not 1 < len(self._groups) <= MOST_WAVES:
+            return None
+        for order in permutations(range(len(self._groups))):
+            placed = self._placed(partial(NodeMixes.in_order, order=order))
+            if placed is not None:
+                waves = tuple(order.index(group) for group in range(len(order)))
+                return Foreseen(placed, waves)
+        return None
+
+    def _unknown(self) -> Unknown:
+        unknown = (each.mixes.in_some_order.unknown for each in self._alike)
+        return next((each for each in unknown if each is not None), Undecided(Doubt.ORDER))
+
+    def _refusals(self) -> tuple[tuple[NotAllocated, ...], ...]:
+        found: list[dict[NotAllocated, None]] = [{} for _ in self._groups]
+        for alike in self._alike:
+            for by_group, refusal in zip(found, alike.mixes.refusals, strict=True):
+                if isinstance(refusal, NotAllocated):
+                    by_group[refusal] = None
+        return tuple(map(tuple, found))
+
+    def _placed(
+        self, held: Callable[[NodeMixes], Collection[Mix]]
+    ) -> tuple[tuple[str, Mix], ...] | None:
+        """Return a mix for each node that is used, all of which are the gang; None if none are."""
+        total = tuple(each.count for each in self._groups)
+        options = [
+            (alike.names, sorted(held(alike.mixes), key=lambda mix: (-sum(mix), mix)))
+            for alike in self._alike
+        ]
+        return _filled(total, options, self._steps)
+
+
+def _filled(
+    total: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]], steps: StepBudget
+) -> tuple[tuple[str, Mix], ...] | None:
+    """Give nodes mixes that are the total together, exactly: by all sums that can be reached.
+
+    Of nodes that are alike no more are asked than there are pods, nor any once one adds nothing.
+    """
+    nothing = (0,) * len(total)
+    came_from: dict[Mix, tuple[Mix, str, Mix] | None] = {nothing: None}
+    for names, mixes in options:
+        for name in names[: sum(total)]:
+            if total in came_from:
+                break
+            before = len(came_from)
+            for reached in list(came_from):
+                for mix in mixes:
+                    steps.spend()
+                    after = tuple(map(sum, zip(reached, mix, strict=True)))
+                    if after not in came_from and all(map(int.__le__, after, total)):
+                        came_from[after] = reached, name, mix
+            if len(came_from) == before:
+                break
+    return _traced(came_from, total) if total in came_from else None
+
+
+def _traced(
+    came_from: dict[Mix, tuple[Mix, str, Mix] | None], total: Mix
+) -> tuple[tuple[str, Mix], ...]:
+    """Return the nodes and their mixes that led to the total, by name."""
+    found: list[tuple[str, Mix]] = []
+    step = came_from[total]
+    while step is not None:
+        before, name, mix = step
+        found.append((name, mix))
+        step = came_from[before]
+    return tuple(sorted(found))

@@ -1,0 +1,186 @@
+"""Says which mixes of pods a node has devices for, in any order and in a given one.
+
+A mix is a number of pods for each group; the pods of a group have equal claims.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from scheduling.devices.allocator import allocate
+from scheduling.devices.counting import Counting, counting
+from scheduling.devices.node_devices import Claims, NodeDevices, requests_of, selection
+from scheduling.devices.outcome import Allocated, Doubt, NotAllocated, Undecided, Unsupported
+from scheduling.devices.selection import Rules
+from scheduling.devices.steps import StepBudget
+from scheduling.model.devices.resource_slice import DeviceID
+
+Mix = tuple[int, ...]
+InUse = frozenset[DeviceID]
+Unknown = Unsupported | Undecided
+
+
+@dataclass(frozen=True, eq=False)
+class NodeMixes:
+    """The mixes that one node may hold: `most` of them have room otherwise, sorted.
+
+    `groups` are the claims by group. `pending` are pods of other gangs, by their claims, that are
+    on the way to the node: their devices are taken in an order that nobody knows.
+    """
+
+    groups: Sequence[Claims]
+    node: NodeDevices
+    most: tuple[Mix, ...]
+    rules: Rules
+    steps: StepBudget
+    pending: Sequence[tuple[Claims, int]] = ()
+
+    @cached_property
+    def refusals(self) -> tuple[NotAllocated | Unknown | None, ...]:
+        """Return by group why not even one pod is allocated its devices; None where one is."""
+        return tuple(self._refusal(claims) for claims in self.groups)
+
+    def _refusal(self, claims: Claims) -> NotAllocated | Unknown | None:
+        """A node on which a selector fails is refused, whether the search would reach it or not."""
+        for asked in requests_of(claims):
+            for found in self.node.usable:
+                answer = selection(asked, found, self.rules)
+                if isinstance(answer, NotAllocated):
+                    return answer
+        found_for_one = allocate(claims, self.node.pools, self.node.in_use, self.rules, self.steps)
+        return None if isinstance(found_for_one, Allocated) else found_for_one
+
+    @cached_property
+    def in_any_order(self) -> frozenset[Mix]:
+        """Return the mixes that are allocated their devices in whatever order the pods come."""
+        if self._counting:
+            return self._counted
+        if self.pending:
+            return frozenset((self._nothing,))
+        return frozenset(mix for at in range(len(self.groups)) for mix in self.in_order((at,)))
+
+    def in_order(self, order: Sequence[int]) -> frozenset[Mix]:
+        """Return the mixes of these groups that are allocated theirs one group after the other."""
+        if self._counting:
+            return self._counted
+        if self.pending:
+            return frozenset((self._nothing,))
+        found = {self._nothing: self.node.in_use}
+        for group in order:
+            for mix, in_use in list(found.items()):
+                found.update(self._more(group, mix, in_use))
+        return frozenset(found)
+
+    def _more(self, group: int, mix: Mix, in_use: InUse) -> Iterator[tuple[Mix, InUse]]:
+        """Yield the mixes with more and more pods of a group, as long as they get devices."""
+        while True:
+            mix = _with_one(mix, group)
+            after = self._after(group, in_use) if mix in self._room else None
+            if not isinstance(after, frozenset):
+                return
+            in_use = after
+            yield mix, in_use
+
+    @cached_property
+    def in_some_order(self) -> "Possible":
+        """Return the mixes that are allocated their devices if pods come in a certain order."""
+        if self._counting:
+            return Possible(self._counted)
+        if self.pending and self._takes_any:
+            return Possible(self._room, Undecided(Doubt.OTHERS))
+        states: defaultdict[Mix, set[InUse]] = defaultdict(set)
+        states[self._nothing].add(self.node.in_use)
+        for mix in self.most:
+            for at in range(len(self.groups)):
+                for in_use in states[mix] if _with_one(mix, at) in self._room else ():
+                    after = self._after(at, in_use)
+                    if isinstance(after, frozenset):
+                        states[_with_one(mix, at)].add(after)
+                    elif after is not None:
+                        return Possible(self._room, after)
+        return Possible(frozenset(mix for mix, found in states.items() if found))
+
+    @property
+    def _takes_any(self) -> bool:
+        return any(not isinstance(each, NotAllocated) for each in self.refusals)
+
+    @cached_property
+    def _room(self) -> frozenset[Mix]:
+        return frozenset(self.most)
+
+    @property
+    def _nothing(self) -> Mix:
+        return (0,) * len(self.groups)
+
+    @cached_property
+    def _counting(self) -> Counting | None:
+        pods = (*self.groups, *(claims for claims, _ in self.pending))
+        return counting(pods, self.node, self.rules)
+
+    @cached_property
+    def _counted(self) -> frozenset[Mix]:
+        found = self._counting
+        if found is None:
+            return frozenset()
+        self.steps.spend(len(self.most))
+        return frozenset(
+            mix
+            for mix in self.most
+            if not any(mix) or found.holds((*zip(self.groups, mix, strict=True), *self.pending))
+        )
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, InUse], InUse | Unknown | None]:
+        return {}
+
+    def _after(self, group: int, in_use: InUse) -> InUse | Unknown | None:
+        """Return what is in use after one more pod of a group; None where it is refused."""
+        key = group, in_use
+        if key not in self._known:
+            self._known[key] = self._allocated(group, in_use)
+        return self._known[key]
+
+    def _allocated(self, group: int, in_use: InUse) -> InUse | Unknown | None:
+        if isinstance(self.refusals[group], NotAllocated):
+            return None
+        found = allocate(self.groups[group], self.node.pools, in_use, self.rules, self.steps)
+        if isinstance(found, Allocated):
+            return in_use | {each.device for claim in found.claims for each in claim}
+        return None if isinstance(found, NotAllocated) else found
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """Mixes that are possible; where it is `unknown` whether they are, all are listed."""
+
+    mixes: frozenset[Mix]
+    unknown: Unknown | None = None
+
+
+def mixes_with_room(
+    most: Mix, requests: Sequence[Mix], free: Mix, steps: StepBudget
+) -> tuple[Mix, ...]:
+    """Return the mixes of at most so many pods whose other requests are free together, sorted.
+
+    `requests` are those of one pod by group, in the order of `free`.
+    """
+    found: list[Mix] = [()]
+    left: dict[Mix, Mix] = {(): free}
+    for count, request in zip(most, requests, strict=True):
+        before, found = found, []
+        for mix in before:
+            for pods in range(count + 1):
+                steps.spend()
+                rest = tuple(
+                    have - pods * need for have, need in zip(left[mix], request, strict=True)
+                )
+                if pods and min(rest, default=0) < 0:
+                    break
+                found.append((*mix, pods))
+                left[found[-1]] = rest
+    return tuple(found)
+
+
+def _with_one(mix: Mix, group: int) -> Mix:
+    return (*mix[:group], mix[group] + 1, *mix[group + 1 :])

@@ -1,0 +1,118 @@
+"""The devices of one node as the claims of a gang see them, and the pattern they make."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from scheduling.devices.outcome import NotAllocated
+from scheduling.devices.pools import Pool, PoolDevice
+from scheduling.devices.selection import Rules, Selected, selected, tolerated
+from scheduling.model.amounts import MOST
+from scheduling.model.devices.resource_claim import AllocationMode, ClaimSpec, DeviceRequest
+from scheduling.model.devices.resource_slice import DeviceID
+
+Claims = tuple[ClaimSpec, ...]
+"""The claims of one pod that are not allocated yet, in the pod's order."""
+
+REACHED_BY_OTHERS = "devices that several nodes reach"
+
+
+@dataclass(frozen=True)
+class NodeDevices:
+    """The pools that one node reaches, and which devices are in use.
+
+    Devices that other nodes reach may be taken by pods there, in an order that nobody knows, so
+    none of them is foreseen for a pod (`of`).
+    """
+
+    pools: tuple[Pool, ...]
+    in_use: frozenset[DeviceID]
+
+    @classmethod
+    def of(cls, pools: Iterable[Pool], in_use: frozenset[DeviceID]) -> "NodeDevices":
+        """Return the devices; of those in use the ones that are not here are left aside."""
+        own = tuple(map(_held_to_node, pools))
+        here = {found.id for pool in own for found in pool.devices}
+        return cls(own, in_use & here)
+
+    @cached_property
+    def usable(self) -> tuple[PoolDevice, ...]:
+        """Return the devices in the order in which they are tried."""
+        return tuple(found for pool in self.pools for found in pool.devices)
+
+    def pattern(self, pods: Iterable[Claims], rules: Rules) -> Hashable:
+        """Return all that decides what is allocated for such pods: nodes with one are alike."""
+        asked = dict.fromkeys(request for claims in pods for request in requests_of(claims))
+        names = dict.fromkeys(
+            each.attribute for claims in pods for claim in claims for each in claim.constraints
+        )
+        values: dict[Hashable, int] = {}
+        devices = tuple(
+            (
+                found.id in self.in_use,
+                found.unsupported,
+                *(_kind(selection(each, found, rules)) for each in asked),
+                *(tolerated(each, found, rules.features) for each in asked),
+                *(_number(found.device.content.attribute(name), values) for name in names),
+            )
+            for found in self.usable
+        )
+        pools = tuple((pool.incomplete, pool.invalid, pool.unsupported) for pool in self.pools)
+        return devices, pools
+
+    def most(self, claims: Claims, rules: Rules) -> int:
+        """Return a number of pods with these claims that is not exceeded, in whatever order."""
+        needed = sum(
+            min(
+                1 if each.mode is AllocationMode.ALL else each.count
+                for each in request.alternatives
+            )
+            for claim in claims
+            for request in claim.requests
+        )
+        free = self._free_for(claims, rules) if needed else None
+        return MOST if free is None else free // needed
+
+    def _free_for(self, claims: Claims, rules: Rules) -> int | None:
+        """Return how many free devices suit a request; None where that is not known."""
+        free = 0
+        for found in self.usable:
+            answers = [selection(asked, found, rules) for asked in requests_of(claims)]
+            if not all(isinstance(each, bool) for each in answers):
+                return None
+            if any(answers):
+                if found.unsupported:
+                    return None
+                free += found.id not in self.in_use
+        return free
+
+
+def requests_of(claims: Claims) -> Iterable[DeviceRequest]:
+    """Yield what the claims of a pod ask for, alternatives included."""
+    for claim in claims:
+        for request in claim.requests:
+            yield from request.alternatives
+
+
+def selection(asked: DeviceRequest, found: PoolDevice, rules: Rules) -> Selected:
+    """Say whether a request selects a device; of an unknown class it selects none."""
+    return asked.device_class in rules.classes and selected(asked, found, rules)
+
+
+def _held_to_node(pool: Pool) -> Pool:
+    if all(found.local or found.unsupported for found in pool.devices):
+        return pool
+    devices = (
+        found if found.local else replace(found, unsupported=found.unsupported or REACHED_BY_OTHERS)
+        for found in pool.devices
+    )
+    return replace(pool, devices=tuple(devices))
+
+
+def _kind(answer: Selected) -> Hashable:
+    return answer.refusal if isinstance(answer, NotAllocated) else answer
+
+
+def _number(value: Hashable, values: dict[Hashable, int]) -> int:
+    """Number the values as they come: two nodes differ in the values, and not in what is equal."""
+    return -1 if value is None else values.setdefault(value, len(values))

@@ -1,0 +1,204 @@
+"""Gathers the pools of devices that a node reaches, in the order in which they are tried.
+
+Answers to GatherPools of kube-scheduler's allocator (k8s.io/dynamic-resource-allocation,
+structured/internal/incubating) in Kubernetes 1.36 and 1.37. Counters are not modelled: what they
+could change is named as unsupported.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scheduling.model.devices.features import Features
+from scheduling.model.devices.resource_slice import Device, DeviceID, NodeAccess, ResourceSlice
+from scheduling.model.node import Node
+from scheduling.model.node_terms import matches
+
+COUNTERS = "counters of partitionable devices"
+BINDING_CONDITIONS = "binding conditions of devices"
+SHARES = "devices that allow multiple allocations"
+SLICE_COUNTS = "slices of a pool that differ in their number of slices"
+
+
+class PoolKey(NamedTuple):
+    """What names a pool: drivers may use the same names."""
+
+    driver: str
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDevice:
+    """A device of a pool, as one node sees it.
+
+    `reached` says that the node reaches it, `local` that no other does. `unsupported` says why it
+    cannot be judged, "" where it can.
+    """
+
+    id: DeviceID
+    device: Device
+    reached: bool
+    local: bool
+    unsupported: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool as one node sees it: the devices of the slices that are for the node, in order.
+
+    An incomplete or invalid pool gives no devices. Pools with binding conditions are tried after
+    all others. `unsupported` names what of the pool as a whole is not modelled; then it may be
+    incomplete or invalid to kube-scheduler, or not.
+    """
+
+    key: PoolKey
+    devices: tuple[PoolDevice, ...] = ()
+    incomplete: bool = False
+    invalid: bool = False
+    binding_conditions: bool = False
+    unsupported: str = ""
+
+
+class SliceIndex:
+    """ResourceSlices by what they are looked up by: the node that they name, and the pool.
+
+    `counters_of_one_node` is a pool with counters in a slice that names its node. To Kubernetes
+    1.36 such a pool is there on all nodes, without devices; 1.37 keeps it to its own.
+    """
+
+    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
+        self._by_node: defaultdict[str, list[ResourceSlice]] = defaultdict(list)
+        self._by_pool: defaultdict[PoolKey, list[ResourceSlice]] = defaultdict(list)
+        for each in slices:
+            self._by_node[each.access.node_name if each.access else ""].append(each)
+            self._by_pool[_key(each)].append(each)
+        local = (key for key, found in self._by_pool.items() if any(map(_has_local, found)))
+        self.counters_of_one_node = min(local, default=None)
+
+    def may_reach(self, node: str) -> Iterable[ResourceSlice]:
+        """Return the slices that name the node, and those that name none."""
+        return (*self._by_node.get(node, ()), *self._by_node.get("", ()))
+
+    def of_pool(self, key: PoolKey) -> Sequence[ResourceSlice]:
+        """Return all slices of a pool, whoever reaches them."""
+        return self._by_pool[key]
+
+
+def gather_pools(node: Node, slices: SliceIndex, features: Features) -> tuple[Pool, ...]:
+    """Return the pools that the node reaches, in the order in which they are tried."""
+    newest: dict[PoolKey, list[ResourceSlice]] = {}
+    for each in slices.may_reach(node.name):
+        if _known(each, features) and _is_for(each, node):
+            _add(newest, each)
+    found = (_pool(key, of_node, slices, node, features) for key, of_node in newest.items())
+    pools = [pool for pool in found if pool is not None]
+    foreign = slices.counters_of_one_node
+    if features.partitionable_devices and foreign and foreign not in newest:
+        pools.append(Pool(foreign, unsupported=COUNTERS))
+    return tuple(sorted(pools, key=lambda pool: (pool.binding_conditions, pool.key)))
+
+
+def _key(each: ResourceSlice) -> PoolKey:
+    return PoolKey(each.driver, each.pool)
+
+
+def _known(each: ResourceSlice, features: Features) -> bool:
+    """Say whether kube-scheduler looks at the slice: without the gate it leaves such aside."""
+    return features.partitionable_devices or not (each.access is None or each.shared_counters)
+
+
+def _is_for(each: ResourceSlice, node: Node) -> bool:
+    """Say whether the slice matters to the node: counters do wherever they are."""
+    if each.shared_counters:
+        return True
+    if each.access is None:
+        return any(_reaches(node, device.access) for device in each.devices)
+    return _reaches(node, each.access)
+
+
+def _reaches(node: Node, access: NodeAccess) -> bool:
+    if access.node_name:
+        return access.node_name == node.name
+    if access.all_nodes or access.node_selector is None:
+        return access.all_nodes
+    return any(matches(term, node) for term in access.node_selector)
+
+
+def _add(newest: dict[PoolKey, list[ResourceSlice]], each: ResourceSlice) -> None:
+    """Add a slice to its pool, of which the newest generation alone is kept."""
+    found = newest.setdefault(_key(each), [])
+    if found and each.generation < found[0].generation:
+        return
+    if found and each.generation > found[0].generation:
+        found.clear()
+    found.append(each)
+
+
+def _pool(
+    key: PoolKey, of_node: list[ResourceSlice], slices: SliceIndex, node: Node, features: Features
+) -> Pool | None:
+    """Return the pool; None where a newer generation, of which the node sees nothing, replaces it.
+
+    A pool may have slices that are not for the node: they count where it is asked for completeness.
+    """
+    whole: Sequence[ResourceSlice] = of_node
+    if len({each.slice_count for each in of_node}) > 1:
+        return Pool(key, unsupported=SLICE_COUNTS)
+    wanted = of_node[0].slice_count
+    if len(of_node) != wanted:
+        every, generation = slices.of_pool(key), of_node[0].generation
+        if any(each.generation > generation for each in every):
+            return None
+        whole = [each for each in every if each.generation == generation]
+    if len(whole) != wanted:
+        return Pool(key, incomplete=True)
+    return _built(key, of_node, whole, node, features)
+
+
+def _built(
+    key: PoolKey,
+    of_node: list[ResourceSlice],
+    whole: Sequence[ResourceSlice],
+    node: Node,
+    features: Features,
+) -> Pool:
+    """Return a pool that is complete; one that names a device twice is invalid."""
+    ordered = sorted(of_node, key=lambda each: each.name)
+    devices = [(each, device) for each in ordered for device in each.devices]
+    if len({device.name for _, device in devices}) < len(devices):
+        return Pool(key, invalid=True)
+    unsupported = COUNTERS if any(_has_counters(each) for each in whole) else ""
+    return Pool(
+        key,
+        tuple(
+            PoolDevice(
+                DeviceID(*key, device.name),
+                device,
+                each.access is not None or _reaches(node, device.access),
+                bool((each.access or device.access).node_name),
+                unsupported or _beyond(device, features),
+            )
+            for each, device in devices
+            if features.device_binding_conditions or not device.binding_conditions
+        ),
+        binding_conditions=any(device.binding_conditions for _, device in devices),
+        unsupported=unsupported,
+    )
+
+
+def _has_local(each: ResourceSlice) -> bool:
+    return each.shared_counters and each.access is not None and bool(each.access.node_name)
+
+
+def _has_counters(each: ResourceSlice) -> bool:
+    return each.shared_counters or any(device.consumes_counters for device in each.devices)
+
+
+def _beyond(device: Device, features: Features) -> str:
+    """Name what of the device is not modelled."""
+    if device.binding_conditions:
+        return BINDING_CONDITIONS
+    if features.consumable_capacity and device.content.allow_multiple_allocations:
+        return SHARES
+    return ", ".join(device.unsupported)

@@ -1,0 +1,1 @@
+"""What dynamic resource allocation is about: slices of devices, claims, classes, selectors."""

@@ -1,0 +1,116 @@
+"""ResourceSlices: the devices that drivers publish, in pools, and who reaches them."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from scheduling.model.constraints import NodeTerm
+from scheduling.model.node import Taint
+
+
+class AttributeKind(StrEnum):
+    """The type of an attribute's value; kube-scheduler compares values of one type alone."""
+
+    STRING = "string"
+    INTEGER = "int"
+    BOOLEAN = "bool"
+    VERSION = "version"
+
+
+class Attribute(NamedTuple):
+    """The value of an attribute; true and false are 1 and 0."""
+
+    kind: AttributeKind
+    value: str | int
+
+
+class DeviceID(NamedTuple):
+    """What names a device in the whole cluster; sorted as kube-scheduler sorts pools."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+@dataclass(frozen=True)
+class DeviceContent:
+    """All of a device that a selector can see. Devices may share one such object; it is a key.
+
+    `attributes` and `capacity` are sorted by name, names as written (with or without a domain).
+    Of a capacity the value is kept as written, for quantities are compared by the selectors alone.
+    """
+
+    driver: str
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    capacity: tuple[tuple[str, str], ...] = ()
+    allow_multiple_allocations: bool = False
+
+    def attribute(self, name: str) -> Attribute | None:
+        """Return an attribute by its fully qualified name, also where the driver left it out."""
+        found = self._by_name.get(name)
+        domain, slash, short = name.partition("/")
+        if found is None and slash and domain == self.driver:
+            return self._by_name.get(short)
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return dict(self.attributes)
+
+    def __hash__(self) -> int:
+        """Hash once per object: a selector is looked up for every device."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        rest = self.capacity, self.allow_multiple_allocations
+        return hash((self.driver, self.attributes, *rest))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAccess:
+    """Which nodes reach a slice, or a device of one: a named node, all nodes, or a selector.
+
+    kube-scheduler asks in this order. None of the three: no node does.
+    """
+
+    node_name: str = ""
+    all_nodes: bool = False
+    node_selector: tuple[NodeTerm, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device of a slice.
+
+    `taints` are its own and those that DeviceTaintRules add. `access` counts where the slice says
+    PerDeviceNodeSelection. `unsupported` names what of the device is not modelled, sorted; such a
+    device may be passed over, never allocated.
+    """
+
+    name: str
+    content: DeviceContent
+    taints: tuple[Taint, ...] = ()
+    access: NodeAccess = NodeAccess()
+    consumes_counters: bool = False
+    binding_conditions: bool = False
+    unsupported: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSlice:
+    """A ResourceSlice: a part of one generation of a pool, which has `slice_count` slices.
+
+    `access` is None where each device says by itself which nodes reach it. `shared_counters` says
+    that it holds counters that devices of the pool consume. `devices` are in the order written.
+    """
+
+    name: str
+    driver: str
+    pool: str
+    devices: tuple[Device, ...]
+    generation: int = 1
+    slice_count: int = 1
+    access: NodeAccess | None = NodeAccess()
+    shared_counters: bool = False

@@ -1,0 +1,25 @@
+"""Selectors: the answers of CEL texts about devices, and who gives them."""
+
+from enum import Enum, auto
+from typing import Protocol
+
+from scheduling.model.devices.resource_slice import DeviceContent
+
+
+class Answer(Enum):
+    """What a selector says of a device."""
+
+    MATCHES = auto()
+    DOES_NOT_MATCH = auto()
+    ERROR = auto()
+    """The text does not compile, or fails on this device: kube-scheduler refuses the node."""
+    UNSUPPORTED = auto()
+    """kube-scheduler can evaluate it, and we cannot."""
+
+
+class Selectors(Protocol):
+    """Evaluates selectors: the same answer for the same text and content, at any time."""
+
+    def evaluate(self, selector: str, device: DeviceContent) -> Answer:
+        """Return what the selector says of the device; it never raises."""
+        ...

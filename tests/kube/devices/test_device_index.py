@@ -1,0 +1,233 @@
+"""What is kept for the sake of devices: who has which, within bounds that a tenant cannot pass."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from kube.codec.devices.pod_claims import MOST_CLAIMS as MOST_OF_A_POD
+from kube.codec.devices.pod_claims import PodClaim, pod_claims
+from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from kube.devices.device_classes import device_class
+from kube.devices.device_facts import DEVICE_WATCHES
+from kube.devices.device_index import MOST_CLAIMS, MOST_TEMPLATES, DeviceIndex
+from kube.devices.resource_claims import resource_claim, resource_claim_template
+from kube.devices.resource_slices import ReadSlice, resource_slice
+from kube.devices.taint_rules import device_taint_rule
+from scheduling.model.devices.resource_claim import ResourceClaim
+from scheduling.model.devices.resource_slice import DeviceID
+from tests.kube.codec.pods import pod
+from tests.kube.devices.objects import GPU, claim_spec, decoded, given, gpu, request, slice_spec
+
+OF_POD = [{"kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}]
+
+
+def claim(name: str, *devices: str, **meta: Any) -> ResourceClaim:
+    status = given(*devices) if devices else None
+    return resource_claim(decoded(name, claim_spec(request()), status, **meta))
+
+
+def taints(index: DeviceIndex, name: str) -> list[str]:
+    return [taint.key for taint in index.slices[name].devices[0].taints]
+
+
+def device(name: str) -> DeviceID:
+    return DeviceID(GPU, "node-1", name)
+
+
+# ---- slices and rules
+
+
+def test_rules_are_laid_over_slices_whichever_comes_first() -> None:
+    index = DeviceIndex()
+    rule = device_taint_rule(
+        decoded("r", {"deviceSelector": {"device": "a"}, "taint": {"key": "k", "effect": "None"}})
+    )
+    index.put(resource_slice(decoded("s", slice_spec(gpu("a"), gpu("b")))))
+    assert taints(index, "s") == []
+    index.put(rule)
+    assert taints(index, "s") == ["k"]
+    index.put(resource_slice(decoded("t", slice_spec(gpu("a")))))
+    assert taints(index, "t") == ["k"]
+    index.drop(rule)
+    assert taints(index, "s") == []
+    index.drop(resource_slice(decoded("s", None)))
+    assert list(index.slices) == ["t"]
+
+
+def test_what_is_not_told_of_is_unseen() -> None:
+    index = DeviceIndex()
+    assert index.unseen == {watch.fact for watch in DEVICE_WATCHES}
+    index.see(ReadSlice)
+    index.lose_sight(ResourceClaim)
+    assert ReadSlice not in index.unseen
+    assert ResourceClaim in index.unseen
+
+
+def test_classes_come_and_go() -> None:
+    index = DeviceIndex()
+    index.put(device_class(decoded("c", {"extendedResourceName": "example.com/gpu"})))
+    assert list(index.classes) == ["c"]
+    assert index.classes_of_resources["example.com/gpu"] == "c"
+    index.drop(device_class(decoded("c", {})))
+    assert index.classes == {}
+    assert index.classes_of_resources == {}
+
+
+@pytest.mark.parametrize("watch", DEVICE_WATCHES)
+def test_every_kind_is_observed_and_kept(watch: Any) -> None:
+    seen = watch.observe(decoded("x", {}, resourceVersion="7"))
+    assert (seen.metadata.name, seen.resource_version) == ("x", "7")
+    index = DeviceIndex()
+    index.put(seen.fact)
+    index.drop(seen.fact)
+    assert isinstance(seen.fact, watch.fact)
+    assert index.edition == 2
+
+
+# ---- claims
+
+
+def test_a_device_is_taken_as_long_as_a_claim_was_given_it() -> None:
+    index = DeviceIndex()
+    index.put(claim("c", "gpu-0", "gpu-1"))
+    assert index.taken == {device("gpu-0"): ("team", "c"), device("gpu-1"): ("team", "c")}
+    index.put(claim("c", "gpu-1"))
+    assert index.taken == {device("gpu-1"): ("team", "c")}
+    index.put(claim("other", "gpu-1"))  # what a driver or a test may do
+    index.drop(claim("c", "gpu-1"))
+    assert index.taken == {device("gpu-1"): ("team", "other")}
+    index.drop(claim("other"))
+    assert index.taken == {}
+
+
+def test_admin_access_takes_nothing() -> None:
+    index, status = DeviceIndex(), given("gpu-0")
+    status["allocation"]["devices"]["results"][0]["adminAccess"] = True
+    index.put(resource_claim(decoded("c", claim_spec(request()), status)))
+    assert index.taken == {}
+
+
+def test_claims_of_a_namespace_are_bounded_and_told_and_keep_their_devices() -> None:
+    """10,000 by one tenant: another one's are as they were, and all that is taken is known."""
+    index = DeviceIndex()
+    for number in range(10_000):
+        spec = claim_spec(request(selectors=[{"cel": {"expression": f"{number} == 1"}}]))
+        index.put(resource_claim(decoded(f"c{number}", spec, given(f"gpu-{number}"))))
+    whole = [each for each in index.claims.values() if not each.spec.unsupported]
+    beyond = index.claims["team", "c9999"]
+    assert len(whole) == MOST_CLAIMS
+    assert len({id(each.spec) for each in index.claims.values()}) == MOST_CLAIMS + 1
+    assert len(index.taken) == 10_000
+    assert sys.getsizeof(beyond.spec.requests) == sys.getsizeof(())
+    found = claims_of_pod("team", "p", "u", (PodClaim("gpu", "c9999"),), index)
+    assert not isinstance(found, ClaimNotReady)
+    assert found[0].spec.unsupported == (
+        "more than 2000 ResourceClaims in the namespace (delete those not in use)",
+    )
+    index.put(claim("mine", namespace="other"))
+    assert index.claims["other", "mine"].spec.unsupported == ()
+    index.drop(index.claims["team", "c0"])
+    index.put(claim("c9999"))
+    assert index.claims["team", "c9999"].spec.unsupported == ()
+
+
+def test_equal_specs_of_claims_are_kept_once() -> None:
+    index = DeviceIndex()
+    index.put(claim("a"))
+    index.put(claim("b"))
+    assert index.claims["team", "a"].spec is index.claims["team", "b"].spec
+
+
+def test_templates_of_a_namespace_are_bounded_and_told() -> None:
+    index = DeviceIndex()
+    for number in range(MOST_TEMPLATES + 5):
+        index.put(resource_claim_template(decoded(f"t{number}", {"spec": claim_spec(request())})))
+    assert len(index.templates) == MOST_TEMPLATES
+    last = PodClaim("gpu", template=f"t{MOST_TEMPLATES + 1}")
+    found = claims_of_pod("team", "p", "u", (last,), index)
+    assert isinstance(found, ClaimNotReady)
+    assert "is one of more than 500 in the namespace (delete those not in use)" in found.message
+
+
+# ---- claims of a pod
+
+
+def test_a_pod_names_its_claims_and_its_status_those_made_for_it() -> None:
+    spec = {
+        "resourceClaims": [
+            {"name": "shared", "resourceClaimName": "ours"},
+            {"name": "own", "resourceClaimTemplateName": "t"},
+            {"name": "later", "resourceClaimTemplateName": "t"},
+            {"name": "none", "resourceClaimTemplateName": "t"},
+            {"name": "odd"},
+        ]
+    }
+    made = [{"name": "own", "resourceClaimName": "p-own-x7"}, {"name": "none"}]
+    assert pod_claims(pod(spec, {"resourceClaimStatuses": made})) == (
+        PodClaim("shared", "ours"),
+        PodClaim("own", "p-own-x7", "t"),
+        PodClaim("later", template="t"),
+        PodClaim("none", template="t", meant=False),
+        PodClaim("odd"),
+    )
+    assert pod_claims(pod({"resourceClaims": None})) == ()
+
+
+NOT_MADE = (
+    "its ResourceClaim is not made yet from ResourceClaimTemplate t "
+    "(see Events FailedResourceClaimCreation of the pod)"
+)
+
+
+def indexed() -> DeviceIndex:
+    index = DeviceIndex()
+    index.put(resource_claim_template(decoded("t", {"spec": claim_spec(request())})))
+    index.put(claim("ours"))
+    index.put(claim("p-own-x7", ownerReferences=OF_POD))
+    index.put(claim("going", deletionTimestamp="2026-01-01T00:00:00Z"))
+    return index
+
+
+def test_claims_of_a_pod_come_in_its_order_without_those_it_is_not_to_have() -> None:
+    asked = (
+        PodClaim("own", "p-own-x7", "t"),
+        PodClaim("none", template="t", meant=False),
+        PodClaim("shared", "ours"),
+    )
+    found = claims_of_pod("team", "p", "uid-p", asked, indexed())
+    assert not isinstance(found, ClaimNotReady)
+    assert [each.name for each in found] == ["p-own-x7", "ours"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "permanent"),
+    [
+        (PodClaim("gpu", "lost"), "ResourceClaim lost does not exist", False),
+        (PodClaim("gpu", "going"), "ResourceClaim going is being deleted", False),
+        (PodClaim("gpu", "ours", "t"), "ResourceClaim ours was not made for this pod", False),
+        (
+            PodClaim("gpu", template="t"),
+            NOT_MADE,
+            False,
+        ),
+        (PodClaim("gpu", template="gone"), "ResourceClaimTemplate gone does not exist", False),
+        (
+            PodClaim("gpu"),
+            "it names neither a ResourceClaim nor a ResourceClaimTemplate",
+            True,
+        ),
+    ],
+)
+def test_a_pod_whose_claim_is_not_ready_says_why(
+    asked: PodClaim, said: str, permanent: bool
+) -> None:
+    found = claims_of_pod("team", "p", "uid-p", (PodClaim("a", "ours"), asked), indexed())
+    assert found == ClaimNotReady(f"pod p, claim gpu: {said}", permanent)
+
+
+def test_a_pod_with_too_many_claims_is_told_so() -> None:
+    asked = tuple(PodClaim(str(n), "ours") for n in range(MOST_OF_A_POD + 1))
+    found = claims_of_pod("team", "p", "uid-p", asked, indexed())
+    assert found == ClaimNotReady("pod p has more than 32 claims", permanent=True)
+    assert not isinstance(claims_of_pod("team", "p", "u", asked[1:], indexed()), ClaimNotReady)

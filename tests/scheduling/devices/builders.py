@@ -1,0 +1,99 @@
+"""Devices, claims and nodes for tests, and selectors that need no CEL."""
+
+from collections.abc import Iterable
+
+from scheduling.devices.node_devices import NodeDevices
+from scheduling.devices.pools import SliceIndex, gather_pools
+from scheduling.devices.selection import Rules
+from scheduling.model.constraints import Toleration
+from scheduling.model.devices.features import DEFAULT_FEATURES
+from scheduling.model.devices.resource_claim import (
+    AllocationMode,
+    ClaimSpec,
+    DeviceClass,
+    DeviceRequest,
+    MatchAttribute,
+    Request,
+)
+from scheduling.model.devices.resource_slice import (
+    Attribute,
+    AttributeKind,
+    Device,
+    DeviceContent,
+    DeviceID,
+    NodeAccess,
+    ResourceSlice,
+)
+from scheduling.model.devices.selectors import Answer
+from scheduling.model.node import Node, Taint
+
+DRIVER = "gpu.example.com"
+CLASS = "gpu"
+TOLERANT = (Toleration("", "Exists", "", ""),)
+
+
+class TextSelectors:
+    """Reads NAME=VALUE, about an attribute that is text; "error" fails, "unknown" is not read."""
+
+    def evaluate(self, selector: str, device: DeviceContent) -> Answer:
+        match selector.partition("="):
+            case ("error", _, _):
+                return Answer.ERROR
+            case ("unknown", _, _):
+                return Answer.UNSUPPORTED
+            case (name, _, value):
+                found = device.attribute(f"{DRIVER}/{name}")
+                matches = found == Attribute(AttributeKind.STRING, value)
+                return Answer.MATCHES if matches else Answer.DOES_NOT_MATCH
+
+
+RULES = Rules({CLASS: DeviceClass(CLASS)}, TextSelectors(), DEFAULT_FEATURES)
+
+
+def device(name: str, *, tainted: bool = False, **attributes: str) -> Device:
+    values = ((key, Attribute(AttributeKind.STRING, each)) for key, each in attributes.items())
+    taints = (Taint("broken", "", "NoSchedule"),) if tainted else ()
+    return Device(name, DeviceContent(DRIVER, tuple(sorted(values))), taints)
+
+
+def slice_of(
+    devices: Iterable[Device], node: str = "", *, name: str = "", generation: int = 1, of: int = 1
+) -> ResourceSlice:
+    """Return a slice of the node's pool; without a node all nodes reach it."""
+    access = NodeAccess(node_name=node) if node else NodeAccess(all_nodes=True)
+    pool = node or "shared"
+    return ResourceSlice(name or pool, DRIVER, pool, tuple(devices), generation, of, access)
+
+
+def node_devices(
+    *slices: ResourceSlice, node: str = "a", in_use: Iterable[str] = ()
+) -> NodeDevices:
+    pools = gather_pools(Node(node, {}, (), False, {}), SliceIndex(slices), DEFAULT_FEATURES)
+    return NodeDevices.of(pools, frozenset(DeviceID(DRIVER, node, each) for each in in_use))
+
+
+def on_node(*devices: Device, node: str = "a", in_use: Iterable[str] = ()) -> NodeDevices:
+    return node_devices(slice_of(devices, node), node=node, in_use=in_use)
+
+
+def exactly(
+    *selectors: str, count: int = 1, name: str = "gpu", tolerates: bool = False
+) -> DeviceRequest:
+    tolerations = TOLERANT if tolerates else ()
+    return DeviceRequest(name, CLASS, selectors, count=count, tolerations=tolerations)
+
+
+def every(*selectors: str, name: str = "gpu") -> DeviceRequest:
+    return DeviceRequest(name, CLASS, selectors, AllocationMode.ALL)
+
+
+def claim(*requests: DeviceRequest | tuple[DeviceRequest, ...], match: str = "") -> ClaimSpec:
+    """Return a claim with these requests, a tuple being the alternatives of firstAvailable."""
+    found = (
+        Request(f"r{at}", first_available=each)
+        if isinstance(each, tuple)
+        else Request(f"r{at}", each)
+        for at, each in enumerate(requests)
+    )
+    constraints = (MatchAttribute(f"{DRIVER}/{match}"),) if match else ()
+    return ClaimSpec(tuple(found), constraints)

@@ -1,0 +1,72 @@
+"""The allocator against the real one's answers to its own tables, of two versions of Kubernetes."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from scheduling.devices.allocator import allocate
+from scheduling.devices.outcome import Allocated, NotAllocated, Outcome, Refusal, Unsupported
+from scheduling.devices.steps import StepBudget
+from tests.scheduling.devices.reading import question
+from tests.scheduling.devices.recorded import records
+
+RECORDS = list(records())
+STEPS = 100_000
+
+LEFT_OUT = {
+    "adminAccess": 9,
+    "allocationMode": 1,  # one that does not exist yet
+    "attributes": 1,  # of a type that is behind an alpha gate
+    "binding conditions of devices": 6,
+    "capacity": 39,
+    "constraints": 14,  # distinctAttribute, and one that does not exist yet
+    "counters of partitionable devices": 37,
+    "devices that allow multiple allocations": 5,
+    "selectors": 1,  # of a type that does not exist yet
+}
+"""How many of the inputs stay without an answer, by what they use."""
+
+KINDS = {Refusal.NO_DEVICES: "", Refusal.POOL_INVALID: "node"}
+"""What the real allocator makes of a refusal; all others are errors."""
+
+
+def outcome(record: dict[str, Any], *, all_features: bool) -> Outcome:
+    asked = question(record, all_features=all_features)
+    return allocate(asked.claims, asked.pools, asked.in_use, asked.rules, StepBudget(STEPS))
+
+
+def told(found: Outcome) -> dict[str, Any] | None:
+    """Return an outcome as the recorder writes it; None where nothing is claimed."""
+    match found:
+        case Allocated(claims):
+            devices = [[[each.request, *each.device] for each in claim] for claim in claims]
+            return {"Results": devices, "Error": ""}
+        case NotAllocated(refusal):
+            return {"Results": [], "Error": KINDS.get(refusal, "error")}
+        case _:
+            return None
+
+
+@pytest.mark.parametrize("all_features", [False, True], ids=["as in the case", "all features"])
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["Name"])
+def test_answers_as_the_real_allocator(record: dict[str, Any], all_features: bool) -> None:
+    found = outcome(record, all_features=all_features)
+    if told(found) is None:
+        assert isinstance(found, Unsupported), "these tables take few steps"
+        return
+    for answers in record["Answers"].values():
+        assert told(found) == answers[all_features]
+
+
+def test_leaves_out_what_is_not_modelled_and_nothing_else() -> None:
+    left_out: Counter[str] = Counter()
+    judged: Counter[str] = Counter()
+    for record in RECORDS:
+        found = outcome(record, all_features=True)
+        if isinstance(found, Unsupported):
+            left_out[found.feature] += 1
+        else:
+            judged.update(record["Answers"].keys())
+    assert judged == {"1.36.3": 112, "1.37.2": 121}
+    assert left_out == LEFT_OUT

@@ -1,0 +1,169 @@
+"""Gangs on small worlds against brute force: all placements, all orders in which pods may come."""
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from scheduling.devices.allocator import allocate
+from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
+from scheduling.devices.node_devices import Claims
+from scheduling.devices.outcome import Allocated, Doubt, Undecided
+from scheduling.devices.steps import StepBudget
+from tests.scheduling.devices.builders import RULES, claim, device, every, exactly, on_node
+
+STEPS = 1_000_000
+X, Y = exactly("type=X", name="x"), exactly("type=Y", name="y")
+PAIR = exactly(count=2)
+CLAIMS = [
+    claim(exactly()),
+    claim(exactly("type=X")),
+    claim(exactly("type=Y")),
+    claim(exactly("numa=0")),
+    claim(exactly("type=X", tolerates=True)),
+    claim(PAIR),
+    claim(PAIR, match="numa"),
+    claim(exactly("type=X"), exactly("type=Y"), match="numa"),
+    claim(exactly(), exactly("type=X")),
+    claim((X, Y)),
+    claim((exactly("type=X", count=2, name="x"), Y), exactly()),
+    claim(every("type=X")),
+    claim(every("numa=0"), exactly()),
+]
+
+devices = st.builds(
+    lambda type_, numa, tainted: (type_, numa, tainted),
+    st.sampled_from("XY"),
+    st.sampled_from("01"),
+    st.integers(0, 5).map(lambda draw: draw == 0),
+)
+nodes = st.tuples(st.lists(devices, min_size=2, max_size=5), st.sampled_from([0, 0, 1, 2]))
+plain = st.sampled_from(CLAIMS[:6]).map(lambda one: (one,))
+pods = st.one_of(plain, st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2).map(tuple))
+groups = st.lists(
+    st.tuples(pods, st.integers(1, 2)), min_size=1, max_size=2, unique_by=lambda g: g[0]
+)
+pending = st.lists(st.tuples(plain, st.integers(1, 2)), min_size=1, max_size=1).map(tuple)
+
+
+@st.composite
+def offers(draw: st.DrawFn, kinds: int) -> list[NodeOffer]:
+    found = []
+    for name in "ab"[: draw(st.integers(1, 2))]:
+        content, taken = draw(nodes)
+        made = [
+            device(f"{at}", tainted=tainted, type=type_, numa=numa)
+            for at, (type_, numa, tainted) in enumerate(content)
+        ]
+        in_use = [f"{at}" for at in range(len(made)) if taken >> at & 1]
+        most = tuple(draw(st.sampled_from([2, 2, 1, 0])) for _ in range(kinds))
+        there = draw(st.one_of(st.just(()), st.just(()), pending))
+        found.append(NodeOffer(name, on_node(*made, node=name, in_use=in_use), most, (), there))
+    return found
+
+
+def succeeds(offer: NodeOffer, pods: Sequence[Claims]) -> bool:
+    """Say whether pods that come in this order all get their devices."""
+    in_use = offer.devices.in_use
+    for claims in pods:
+        found = allocate(claims, offer.devices.pools, in_use, RULES, StepBudget(STEPS))
+        if not isinstance(found, Allocated):
+            return False
+        in_use |= {each.device for one in found.claims for each in one}
+    return True
+
+
+def pods_of(gang: Sequence[ClaimGroup], mix: Sequence[int]) -> list[Claims]:
+    return [each.claims for each, count in zip(gang, mix, strict=True) for _ in range(count)]
+
+
+def foreign(offer: NodeOffer) -> list[Claims]:
+    return [claims for claims, count in offer.pending for _ in range(count)]
+
+
+def placements(
+    gang: Sequence[ClaimGroup], found: Sequence[NodeOffer]
+) -> Iterator[list[tuple[int, ...]]]:
+    mixes = [list(product(*(range(most + 1) for most in offer.most))) for offer in found]
+    total = tuple(each.count for each in gang)
+    for chosen in product(*mixes):
+        if tuple(map(sum, zip(*chosen, strict=True))) == total:
+            yield list(chosen)
+
+
+def fits_in_some_order(gang: Sequence[ClaimGroup], found: Sequence[NodeOffer]) -> bool:
+    return any(
+        all(
+            not any(mix)
+            or any(
+                succeeds(offer, order)
+                for order in set(permutations([*pods_of(gang, mix), *foreign(offer)]))
+            )
+            for offer, mix in zip(found, chosen, strict=True)
+        )
+        for chosen in placements(gang, found)
+    )
+
+
+def fits_group_by_group(gang: Sequence[ClaimGroup], found: Sequence[NodeOffer]) -> bool:
+    return any(
+        all(
+            succeeds(offer, [each for at in order for each in pods_of([gang[at]], [mix[at]])])
+            for offer, mix in zip(found, chosen, strict=True)
+        )
+        for order in permutations(range(len(gang)))
+        for chosen in placements(gang, found)
+    )
+
+
+def orders_within(
+    gang: Sequence[ClaimGroup], mix: Sequence[int], waves: Sequence[int], others: list[Claims]
+) -> Iterator[tuple[Claims, ...]]:
+    """Yield the orders in which pods may come that are released in waves, others at any time."""
+    ours = [(waves[at], each.claims) for at, each in enumerate(gang) for _ in range(mix[at])]
+    for order in set(permutations([*ours, *((None, each) for each in others)])):
+        in_waves = [wave for wave, _ in order if wave is not None]
+        if in_waves == sorted(in_waves):
+            yield tuple(claims for _, claims in order)
+
+
+def described(verdict: Verdict) -> str:
+    match verdict:
+        case Foreseen(_, waves):
+            return f"placed in {1 + max(waves)} waves"
+        case Undecided(doubt):
+            return f"undecided: {doubt}"
+        case _:
+            return "no placement"
+
+
+@given(groups.flatmap(lambda made: st.tuples(st.just(made), offers(len(made)))))
+def test_verdict_is_that_of_brute_force(
+    world: tuple[list[tuple[Claims, int]], list[NodeOffer]],
+) -> None:
+    gang = [ClaimGroup(claims, count) for claims, count in world[0]]
+    found = world[1]
+    verdict = foresee(gang, found, RULES, STEPS)
+    event(described(verdict))
+    by_name = {offer.name: offer for offer in found}
+    match verdict:
+        case Foreseen(placement, waves):
+            assert tuple(map(sum, zip(*(mix for _, mix in placement), strict=True))) == tuple(
+                each.count for each in gang
+            )
+            for name, mix in placement:
+                offer = by_name[name]
+                assert all(pods <= most for pods, most in zip(mix, offer.most, strict=True))
+                for order in orders_within(gang, mix, waves, foreign(offer)):
+                    assert succeeds(offer, order), (name, mix, waves)
+        case NoPlacement():
+            assert not fits_in_some_order(gang, found)
+        case Undecided(Doubt.OTHERS):
+            assert any(offer.pending for offer in found)
+        case Undecided(Doubt.ORDER):
+            assert len(gang) > 1
+            alone = [offer for offer in found if not offer.pending]
+            assert not fits_group_by_group(gang, alone)
+        case _:
+            raise AssertionError(verdict)
