@@ -74,7 +74,7 @@ demo: venv ## show gangs that start whole or not at all, on a real control plane
 	$(BIN)/python -m demo
 
 .PHONY: demo-redis
-demo-redis: venv ## show a Ray head that loses its Redis and goes on (needs Redis, and make ray)
+demo-redis: venv ray ## show a Ray head that loses its Redis and goes on (needs Redis and installs Ray)
 	$(BIN)/python -m demo.redis
 
 .PHONY: pictures
