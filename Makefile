@@ -111,6 +111,8 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m testbed build --kuberay 1.5.1
 	$(BIN)/python -m testbed build --kuberay 1.4.2
+	@$(MAKE) ray RAY=2.52 || echo "No Ray 2.52, so the tests of its head will be skipped." >&2
+	$(MAKE) test-redis RAY=2.52 PYTEST_ARGS="-k test_ray_head"
 	@$(MAKE) ray || echo "No Ray, so the tests of its autoscaler and of jobs will be skipped." >&2
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
