@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -99,8 +100,8 @@ class RayHead:
             process.kill()
             await process.wait()
             return None
-        words = out.split()
-        return (int(words[0]), int(words[1])) if process.returncode == 0 else None
+        found = re.search(rb"^counted (\d+) (\d+)$", out, re.MULTILINE)
+        return (int(found[1]), int(found[2])) if found and process.returncode == 0 else None
 
     def end_head(self, password: str) -> None:
         """End the head, which finds another password in its Secret when it starts anew."""
