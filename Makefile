@@ -4,6 +4,7 @@
 #   PYTEST_ARGS  more arguments for pytest: make test-unit PYTEST_ARGS="-k quota -x"
 #   UPGRADE      make lock UPGRADE=1 takes the newest versions that pyproject.toml allows
 #   MINUTES      how long make soak takes, 10 by default; SEED is that of its plan
+#   RAY          make ray RAY=2.52 and make test-redis RAY=2.52 take the older Ray
 #   VERSIONS     which make test-versions runs on: make test-versions VERSIONS="1.37.2 1.36.3"
 #   TAG          the tag of a release, v and the version: make release-check TAG=v0.1.0
 #   REGISTRY     name of the container image, with the registry where it goes; as images are called,
@@ -74,7 +75,7 @@ demo: venv ## show gangs that start whole or not at all, on a real control plane
 	$(BIN)/python -m demo
 
 .PHONY: demo-redis
-demo-redis: venv ## show a Ray head that loses its Redis and goes on (needs Redis, and make ray)
+demo-redis: venv ray ## show a Ray head that loses its Redis and goes on (needs Redis and installs Ray)
 	$(BIN)/python -m demo.redis
 
 .PHONY: pictures
@@ -110,6 +111,8 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	$(BIN)/python -m testbed build --kubernetes 1.35.4
 	$(BIN)/python -m testbed build --kuberay 1.5.1
 	$(BIN)/python -m testbed build --kuberay 1.4.2
+	@$(MAKE) ray RAY=2.52 || echo "No Ray 2.52, so the tests of its head will be skipped." >&2
+	$(MAKE) test-redis RAY=2.52 PYTEST_ARGS="-k test_ray_head"
 	@$(MAKE) ray || echo "No Ray, so the tests of its autoscaler and of jobs will be skipped." >&2
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
@@ -117,7 +120,7 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 # A part of `make test-long`; what needs Ray is skipped unless `make ray` installed it.
 .PHONY: test-redis
 test-redis: venv ## run the tests of heads with state in Redis, on real servers
-	$(BIN)/python -m pytest -rs tests/headstate $(PYTEST_ARGS)
+	MUSTER_TEST_RAY=$(RAY) $(BIN)/python -m pytest -rs tests/headstate $(PYTEST_ARGS)
 
 VERSIONS ?=
 
@@ -182,16 +185,19 @@ $(DOCS_VENV)/ready: requirements/docs.txt
 docs: $(DOCS_VENV)/ready ## build the pages of docs/ as a site in out/site
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet --site-dir out/site
 
-# Ray itself, for the long tests of its autoscaler and of jobs alone: 150 MB that nothing else needs.
-RAY_VENV := out/ray-venv
+# Ray itself, for long tests alone: 150 MB that nothing else needs. RAY=2.52 is the older one.
+RAY ?=
+RAY_NAME := ray$(if $(RAY),-$(RAY))
+RAY_VENV := out/$(RAY_NAME)-venv
 
-$(RAY_VENV)/ready: requirements/ray.txt
+$(RAY_VENV)/ready: requirements/$(RAY_NAME).txt
 	$(PYTHON) -m venv --clear $(RAY_VENV)
-	$(RAY_VENV)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements/ray.txt
+	$(RAY_VENV)/bin/python $(PIP_INSTALL) --require-hashes --only-binary :all: \
+	  -r requirements/$(RAY_NAME).txt
 	@touch $@
 
 .PHONY: ray
-ray: $(RAY_VENV)/ready ## install Ray beside .venv, for the long tests of its autoscaler and of jobs
+ray: $(RAY_VENV)/ready ## install Ray beside .venv, for long tests and the demo of Redis
 
 .PHONY: wheel
 wheel: venv ## write wheel and source archive to dist/

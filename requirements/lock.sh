@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pins what pyproject.toml asks for in runtime.txt, build.txt, cli.txt, docs.txt, ray.txt, sbom.txt and dev.txt; `make lock` calls it.
+# Pins what pyproject.toml asks for in runtime.txt, build.txt, cli.txt, docs.txt, ray.txt, ray-2.52.txt, sbom.txt and dev.txt; `make lock` calls it.
 # usage: lock.sh BIN [--upgrade], BIN being where pip-compile and dependency-groups are
 set -eu
 
@@ -33,6 +33,7 @@ pin runtime "$@" pyproject.toml
 "$bin/dependency-groups" cli | pin cli "$@" -
 "$bin/dependency-groups" docs | pin docs "$@" -
 "$bin/dependency-groups" ray | pin ray "$@" -
+"$bin/dependency-groups" ray-2.52 | pin ray-2.52 "$@" -
 "$bin/dependency-groups" sbom | pin sbom "$@" -
 "$bin/dependency-groups" dev | pin dev "$@" \
     --constraint requirements/runtime.txt --constraint requirements/build.txt pyproject.toml -

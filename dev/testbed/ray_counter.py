@@ -1,6 +1,7 @@
 """Run by the Python that has Ray: makes a detached actor, or asks the one that is there.
 
-usage: ray_counter.py ADDRESS make|ask; prints the actor's count and how many jobs are on record
+usage: ray_counter.py ADDRESS make|ask; prints `counted`, the actor's count and how many jobs are on
+record, among what Ray prints
 """
 
 import sys
@@ -36,4 +37,4 @@ if _WHAT == "make":
 else:
     counter = ray.get_actor("counter")
 count = ray.get(counter.add.remote(), timeout=60)
-print(count, len(GcsClient(address=_ADDRESS).get_all_job_info()), flush=True)
+print("counted", count, len(GcsClient(address=_ADDRESS).get_all_job_info()), flush=True)

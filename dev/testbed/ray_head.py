@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -13,7 +14,9 @@ from headstate.users import user_of
 from testbed.ports import PortAllocator
 
 ROOT = Path(__file__).resolve().parents[2]
-RAY = ROOT / "out" / "ray-venv" / "bin" / "python"
+VERSION = os.environ.get("MUSTER_TEST_RAY", "")
+"""Which Ray is taken, as `make ray` calls it; empty for the newest."""
+RAY = ROOT / "out" / (f"ray-{VERSION}-venv" if VERSION else "ray-venv") / "bin" / "python"
 ON_LOOPBACK = Path(__file__).with_name("ray_on_loopback.py")
 DRIVER = Path(__file__).with_name("ray_counter.py")
 STORE = "80000000"
@@ -22,7 +25,8 @@ STORE = "80000000"
 
 def missing() -> str:
     """Say that there is no Ray, and how to get it; empty where there is one."""
-    return "" if RAY.exists() else "Ray is not installed: `make ray` does it"
+    asked = f"make ray RAY={VERSION}" if VERSION else "make ray"
+    return "" if RAY.exists() else f"Ray is not installed: `{asked}` does it"
 
 
 class RayHead:
@@ -96,8 +100,13 @@ class RayHead:
             process.kill()
             await process.wait()
             return None
-        words = out.split()
-        return (int(words[0]), int(words[1])) if process.returncode == 0 else None
+        found = re.search(rb"^counted (\d+) (\d+)$", out, re.MULTILINE)
+        return (int(found[1]), int(found[2])) if found and process.returncode == 0 else None
+
+    def end_head(self, password: str) -> None:
+        """End the head, which finds another password in its Secret when it starts anew."""
+        self._password = self._redis["REDIS_PASSWORD"] = password
+        _kill_group(self._processes["head"])
 
     def close(self) -> None:
         """End all processes."""

@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 from headstate.settings import Settings
 from headstate.shell.keys import new_key
 from testbed.ports import PortAllocator
+from testbed.redis_names import NAMES, Names
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "manifests" / "redis" / "scripts.yaml"
@@ -37,14 +38,20 @@ def missing() -> str:
 
 
 class Stack:
-    """The processes, by the number of their pod; `more` are variables of all of them."""
+    """The processes, by the number of their pod; `more` are variables of all of them.
 
-    def __init__(self, folder: Path, ports: PortAllocator, **more: str) -> None:
+    They are called by their address on loopback, or have `names`.
+    """
+
+    def __init__(
+        self, folder: Path, ports: PortAllocator, names: Names | None = None, **more: str
+    ) -> None:
         self.folder = folder
         self._more = more
-        self._ports = ports
-        self.servers = [f"{HOST}:{ports.allocate()}" for _ in range(3)]
-        self.sentinels = [f"{HOST}:{ports.allocate()}" for _ in range(3)]
+        self._names = names
+        hosts = NAMES if names else (HOST,) * 3
+        self.servers = [f"{host}:{ports.allocate()}" for host in hosts]
+        self.sentinels = [f"{host}:{ports.allocate()}" for host in hosts]
         self.keys = folder / "keys"
         self.keys.mkdir()
         for name in ("key", "password"):
@@ -98,12 +105,15 @@ class Stack:
             process.wait()
 
     def _start(self, at: str, script: str, folder: Path) -> None:
+        host, _, port = at.rpartition(":")
+        path, names = self._scripts / script, self._names
         environment = {
             "PATH": os.environ["PATH"],
             "DIR": str(folder),
             "KEYS": str(self.keys),
-            "HOST": HOST,
-            "PORT": at.rpartition(":")[2],
+            "HOST": host,
+            "PORT": port,
+            "BIND": names.address(host) if names else HOST,
             "SERVERS": " ".join(self.servers),
             "SENTINELS": " ".join(self.sentinels),
             "CLI": "redis-cli",
@@ -113,7 +123,10 @@ class Stack:
         }
         with (folder / "log").open("ab") as out:
             self.processes[at] = subprocess.Popen(
-                ["sh", str(self._scripts / script)], env=environment, stdout=out, stderr=out
+                names.command(path) if names else ["sh", str(path)],
+                env=environment,
+                stdout=out,
+                stderr=out,
             )
 
     def client(self, at: str, user: str = "muster", password: str | None = None) -> Redis:
@@ -191,10 +204,10 @@ async def until(holds: Callable[[], Awaitable[bool] | bool], seconds: float = WA
 
 
 @contextmanager
-def stack(folder: Path, **more: str) -> Iterator[Stack]:
+def stack(folder: Path, names: Names | None = None, **more: str) -> Iterator[Stack]:
     """Three servers and three Sentinels in a folder, until the end of the block."""
     ports = PortAllocator()
-    found = Stack(folder, ports, **more)
+    found = Stack(folder, ports, names, **more)
     try:
         found.start()
         yield found

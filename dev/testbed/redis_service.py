@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import cast
 
+from headstate.shell.cluster import Cluster
 from testbed.heads import FakeCluster
 
 
@@ -17,7 +19,11 @@ class Service(FakeCluster):
         super().__init__()
         self.port = 0
         self._target: tuple[str, int] | None = None
-        self._silent: set[asyncio.Event] = set()
+        self._open: dict[asyncio.Event, asyncio.StreamWriter] = {}
+
+    async def address_of(self, server: str) -> str | None:
+        """Resolve the name of a server, as the program does."""
+        return await Cluster.address_of(cast(Cluster, self), server)
 
     async def point_to(self, address: str, port: int) -> bool:
         """Pass new connections on to there."""
@@ -26,8 +32,14 @@ class Service(FakeCluster):
 
     def fall_silent(self) -> None:
         """Pass on nothing of connections that are open, and close none: a network that is cut."""
-        for each in self._silent:
+        for each in self._open:
             each.clear()
+
+    def give_up(self) -> None:
+        """Break the connections that are silent, as the kernel does at last."""
+        for speaks, writer in self._open.items():
+            if not speaks.is_set():
+                writer.transport.abort()
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[int]:
@@ -42,7 +54,7 @@ class Service(FakeCluster):
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         speaks = asyncio.Event()
         speaks.set()
-        self._silent.add(speaks)
+        self._open[speaks] = writer
         with contextlib.suppress(OSError):
             assert self._target is not None
             there, to = await asyncio.open_connection(*self._target)
@@ -54,7 +66,7 @@ class Service(FakeCluster):
                     each.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
         writer.close()
-        self._silent.discard(speaks)
+        del self._open[speaks]
 
 
 async def _passed(

@@ -21,6 +21,7 @@ from kube.objects import names
 
 log = structlog.get_logger(__name__)
 
+REPORTER: Final = "muster.dev/redis"
 SERVICE: Final = "muster-redis"
 ENDPOINTS: Final = "muster-redis-primary"
 REPORT: Final = "muster-redis-report"
@@ -45,7 +46,7 @@ class Cluster:
         self._namespace = namespace
         self._metrics = metrics
         self._may_write = may_write
-        self._recorder = EventRecorder(client, "muster-redis", identity)
+        self._recorder = EventRecorder(client, REPORTER, identity)
 
     async def write_secret(self, head: Head, password: str, *, replaced: bool) -> Outcome:
         """Write the Secret of a head; one that is there is written anew only where it is asked."""

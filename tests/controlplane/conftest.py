@@ -7,6 +7,7 @@ of its own.
 from __future__ import annotations
 
 import itertools
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,12 @@ from testbed.cluster import Cluster
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from testbed.recipes import chosen_kuberay
+from testbed.waiting import wait_until
 from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import Plot, plotted
 from tests.controlplane.provisioning import definition
+from tests.controlplane.redis_users import KEY, PASSWORD
+from tests.headstate.resp import FakeRedis, fake_redis
 
 _HERE = Path(__file__).parent
 _NUMBERS = itertools.count(1)
@@ -72,3 +76,33 @@ def plot(muster: Muster) -> Iterator[Plot]:
     """A namespace and nodes of one test's own."""
     with plotted(muster.cluster, f"plot-{next(_NUMBERS)}") as plot:
         yield plot
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[FakeRedis]:
+    """Servers of the tests' own that speak as much of Redis as is asked for."""
+    with fake_redis() as found:
+        found.password = PASSWORD
+        yield found
+
+
+@pytest.fixture(scope="module")
+def users(
+    muster: Muster, redis: FakeRedis, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """The program runs; the folder is where its keys are mounted, once they are there."""
+    folder = tmp_path_factory.mktemp("keys")
+    settings = {
+        "SERVERS": json.dumps(redis.servers),
+        "SENTINELS": json.dumps(redis.sentinels),
+        "KEY_DIRECTORY": str(folder),
+        "LOOK_SECONDS": "0.2",
+    }
+    process = muster.start_redis_users(settings)
+    secret = "/api/v1/namespaces/muster-system/secrets/muster-redis-keys"
+    wait_until(lambda: muster.cluster.api.exists(secret), "the program to make keys")
+    (folder / "password").write_text(PASSWORD)
+    (folder / "key").write_text(KEY)
+    muster.wait_led("redis")
+    yield folder
+    process.stop()

@@ -6,10 +6,8 @@ Redis itself does is judged in tests/headstate/real.
 
 from __future__ import annotations
 
-import base64
 import http
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,72 +17,26 @@ from headstate.options import FIELD, secret_of
 from headstate.users import password_of, user_of
 from kube.objects import names
 from testbed.errors import TestbedError
-from testbed.muster import REDIS, Muster
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, group, head, ray_cluster, ray_job, ray_service
-from tests.headstate.resp import FakeRedis, fake_redis
+from tests.controlplane.redis_users import (
+    ADDRESS,
+    KEY,
+    LABELLED,
+    events,
+    has_user,
+    options_of,
+    password,
+    secret,
+    wait_no_user,
+    wait_secret,
+)
+from tests.headstate.resp import FakeRedis
 
-LABELLED = {names.HEAD_FAULT_TOLERANCE: names.BUILT_IN}
-ADDRESS = f"redis://{REDIS}"
-KEY, PASSWORD = "1" * 64, "2" * 64
+LONGEST_CLUSTER, LONGEST_MAKER = 53, 47
+"""Characters of the names that KubeRay takes: of a RayCluster, and of a RayJob or RayService."""
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster-webhook"
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[FakeRedis]:
-    with fake_redis() as found:
-        found.password = PASSWORD
-        yield found
-
-
-@pytest.fixture(scope="module")
-def users(
-    muster: Muster, redis: FakeRedis, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Path]:
-    """The program runs; the folder is where its keys are mounted, once they are there."""
-    folder = tmp_path_factory.mktemp("keys")
-    settings = {
-        "SERVERS": json.dumps(redis.servers),
-        "SENTINELS": json.dumps(redis.sentinels),
-        "KEY_DIRECTORY": str(folder),
-        "LOOK_SECONDS": "0.2",
-    }
-    process = muster.start_redis_users(settings)
-    secret = "/api/v1/namespaces/muster-system/secrets/muster-redis-keys"
-    wait_until(lambda: muster.cluster.api.exists(secret), "the program to make keys")
-    (folder / "password").write_text(PASSWORD)
-    (folder / "key").write_text(KEY)
-    muster.wait_led("redis")
-    yield folder
-    process.stop()
-
-
-def options_of(plot: Plot, name: str) -> Json | None:
-    found: Json | None = plot.get("RayCluster", name)["spec"].get(FIELD)
-    return found
-
-
-def secret(plot: Plot, name: str) -> str:
-    found = secret_of(options_of(plot, name), ADDRESS)
-    assert found is not None
-    return found
-
-
-def password(plot: Plot, name: str) -> str:
-    """What a Secret holds; empty while it is made anew."""
-    found = (each for each in plot.all("Secret") if each["metadata"]["name"] == name)
-    data = next(found, {"data": {"password": ""}})["data"]
-    return base64.b64decode(data["password"]).decode()
-
-
-def has_user(redis: FakeRedis, uid: str) -> list[bool]:
-    return [user_of(uid) in redis.users[at] for at in redis.servers]
-
-
-def events(plot: Plot, name: str) -> set[str]:
-    every = plot.all("Event")
-    return {each["reason"] for each in every if each["regarding"]["name"] == name}
 
 
 def refused(plot: Plot, manifest: Json) -> str:
@@ -130,7 +82,7 @@ def test_a_labelled_cluster_gets_a_user_then_a_secret_and_leaves_nothing(
     plot.wait_ready("safe", 2)
     plot.delete("RayCluster", "safe")
     plot.wait_gone("RayCluster", "safe")
-    plot.wait(lambda: has_user(redis, uid) == [False] * 3, "the user to be gone")
+    wait_no_user(plot, redis, uid)
     assert redis.keys == set()
     plot.wait(lambda: not plot.cluster.api.exists(path), "the Secret to be gone")
     report = plot.cluster.api.get(
@@ -161,6 +113,24 @@ def test_rayjobs_and_rayservices_hand_the_label_on_and_stay_as_they_are(plot: Pl
 
     (changed,) = plot.wait(grown, "KubeRay to replace the spec of the RayCluster")
     assert secret_of(changed["spec"].get(FIELD), ADDRESS) in named
+
+
+def test_names_as_long_as_kuberay_takes_them_get_users_and_go(
+    plot: Plot, users: Path, redis: FakeRedis
+) -> None:
+    """Nothing of a name goes into that of a user or a Secret."""
+    plot.add_node(8)
+    plot.create(ray_cluster("c" * LONGEST_CLUSTER, group(replicas=1), labels=LABELLED))
+    plot.create(ray_job("j" * LONGEST_MAKER, group(replicas=1), labels=LABELLED))
+    plot.create(ray_service("s" * LONGEST_MAKER, group(replicas=1), labels=LABELLED))
+    plot.wait(lambda: len(plot.all("RayCluster")) == 3, "three RayClusters")
+    made = {each["metadata"]["name"]: each["metadata"]["uid"] for each in plot.all("RayCluster")}
+    for name in made:
+        wait_secret(plot, name)
+        plot.wait_event(name, "RedisUserReady")
+    plot.delete("RayCluster", "c" * LONGEST_CLUSTER)
+    plot.wait_gone("RayCluster", "c" * LONGEST_CLUSTER)
+    wait_no_user(plot, redis, made["c" * LONGEST_CLUSTER])
 
 
 # ---- what stays and what is refused

@@ -19,9 +19,11 @@ class FakeRedis:
         self._listening = [_Listening(self) for _ in range(6)]
         self.servers = [each.name for each in self._listening[:3]]
         self.sentinels = [each.name for each in self._listening[3:]]
-        self.users: dict[str, dict[str, str]] = {name: {} for name in self.servers}
+        self.users: dict[str, dict[str, str]] = {each.name: {} for each in self._listening}
         self.keys: set[str] = set()
         self.password = ""
+        self.gone = False
+        """Whether all of them close each connection that asks for something."""
 
     def answer(self, at: str, words: list[str]) -> Any:
         """What a server says; None for an error."""
@@ -37,6 +39,7 @@ class FakeRedis:
         fixed = {
             "PING": "PONG",
             "CLIENT": "OK",
+            "CONFIG": "OK",
             "INFO": INFO,
             "SENTINEL": self.servers[0].split(":"),
             "SCAN": ["0", sorted(self.keys)],
@@ -68,6 +71,8 @@ class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         while line := self.rfile.readline():
             words = [self._word() for _ in range(int(line[1:]))]
+            if self.server.redis.gone:
+                return
             said = self.server.redis.answer(self.server.name, words)
             self.wfile.write(b"-WRONGPASS not that\r\n" if said is None else _encoded(said))
 

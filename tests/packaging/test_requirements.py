@@ -140,3 +140,9 @@ def test_ray_is_installed_for_the_long_test_of_its_autoscaler_alone() -> None:
     for name in LOCKED:
         assert "ray" not in locked(name)
     assert pin(locked("ray")["ray"][0]) == RAY_VERSION
+
+
+@pytest.mark.parametrize("name", ["ray", "ray-2.52"])
+def test_each_ray_of_the_tests_has_its_lock(name: str) -> None:
+    (wanted,) = group(name)
+    assert wanted.specifier.contains(pin(locked(name)["ray"][0])), f"{wanted}: run make lock"

@@ -9,6 +9,7 @@ import { clusterLogs, jobLog } from "./views/logs.js";
 import { nodes } from "./views/nodes.js";
 import { overview } from "./views/overview.js";
 import { queues } from "./views/queues.js";
+import { redis } from "./views/redis.js";
 
 // Parts that begin with a colon are names.
 const ROUTES = [
@@ -20,6 +21,7 @@ const ROUTES = [
   ["/jobs/:namespace/:name/log", "Log of a job", jobLog],
   ["/nodes", "Nodes", nodes],
   ["/queues", "Queues", queues],
+  ["/redis", "Built-in Redis", redis],
   ...FORMS,
 ];
 

@@ -16,8 +16,10 @@ from cli.page.reading.one_cluster import read_cluster, read_why
 from cli.page.reading.room import read_room
 from cli.page.safety.answers import answer
 from cli.page.safety.callers import CALLER
+from cli.read.home import find_home
 from cli.read.ray.jobs import read_jobs
 from cli.read.ray.logs import job_logs
+from cli.read.redis import read_redis
 
 MOST_NAMESPACES: Final = 50
 
@@ -35,6 +37,7 @@ def add_reading(app: web.Application) -> None:
         ("/api/jobs", jobs),
         ("/api/jobs/{namespace}/{name}/log", job_log),
         ("/api/logs/{namespace}/{name}", log),
+        ("/api/redis", redis),
         ("/api/room", room),
     ):
         app.router.add_get(path, handler)
@@ -106,3 +109,9 @@ async def log(request: web.Request) -> web.StreamResponse:
 async def room(request: web.Request) -> web.StreamResponse:
     """Send the nodes with their gangs, and the queues."""
     return answer(await read_room(request[CALLER].reader, _namespaces(request)))
+
+
+async def redis(request: web.Request) -> web.Response:
+    """Send what the built-in Redis last reported."""
+    reader = request[CALLER].reader
+    return answer(await read_redis(reader, await find_home(reader)))

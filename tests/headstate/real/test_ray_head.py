@@ -10,12 +10,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from redis.exceptions import RedisError
 
-from headstate.users import password_of
+from headstate.shell.keys import new_key
+from headstate.users import password_of, user_of
 from testbed.heads import head, uid_of
 from testbed.ports import PortAllocator
 from testbed.ray_head import RayHead
 from testbed.ray_head import missing as ray_missing
+from testbed.redis_names import Names
+from testbed.redis_names import missing as no_names
 from testbed.redis_servers import Stack, missing, stack, until
 from testbed.redis_service import Service
 from tests.headstate.real.test_users_on_servers import keeping
@@ -115,6 +119,73 @@ async def test_the_actor_outlives_all_servers_that_start_anew_with_their_data(
             running.start_server(number)
             running.start_sentinel(number)
         await running.settled()
+        await until(lambda: _counts_on(ray, before), 300)
+
+
+@pytest.mark.skipif(bool(no_names()), reason=no_names())
+async def test_the_actor_outlives_servers_that_come_back_at_other_addresses(
+    tmp_path: Path,
+) -> None:
+    """All at once, with their volumes: names alone lead to them then."""
+    names = Names(tmp_path)
+    with names.known_here(), stack(tmp_path, names) as running:
+        async with protected(running) as (ray, service):
+            before = await _count(ray)
+            for at in (*running.sentinels, *running.servers):
+                running.kill(at)
+            names.move(2)
+            for number in range(3):
+                running.start_server(number)
+                running.start_sentinel(number)
+            primary = await running.settled()
+            await until(lambda: _counts_on(ray, before), 300)
+            host, _, port = primary.rpartition(":")
+            assert service.pointed[-1] == (names.address(host), int(port))
+            assert names.address(host).startswith("127.0.2.")
+
+
+async def test_the_actor_outlives_a_network_that_falls_silent(running: Stack) -> None:
+    """A head hangs until its connection breaks: no packet tells it that another is the primary."""
+    async with protected(running) as (ray, service):
+        before = await _count(ray)
+        primary = await running.primary()
+        assert primary is not None
+        service.fall_silent()
+        running.kill(primary, signal.SIGSTOP)
+        await until(lambda: service.pointed[-1][1] != int(primary.rpartition(":")[2]))
+        starts = ray.starts
+        service.give_up()
+        await until(lambda: ray.starts > starts, 120)
+        await until(lambda: _counts_on(ray, before), 300)
+
+
+async def test_the_actor_outlives_a_key_that_is_rotated(running: Stack) -> None:
+    """Under the head that runs, and for the one that starts after it."""
+    async with protected(running) as (ray, service):
+        before = await _count(ray)
+        (first,) = service.secrets.values()
+        following = new_key()
+        (running.keys / "key.next").write_text(following)
+        await until(lambda: first not in service.secrets.values())
+        assert await _counts_on(ray, before)
+        (running.keys / "key").write_text(following)
+        (running.keys / "key.next").unlink()
+        primary = await running.primary()
+        assert primary is not None
+
+        async def is_over() -> bool:
+            async with running.client(primary, user_of(uid_of(1)), first) as late:
+                try:
+                    await late.ping()
+                except RedisError:
+                    return True
+                return False
+
+        await until(is_over)
+        assert await _counts_on(ray, before)
+        assert ray.starts == 1
+        ray.end_head(password_of(following.encode(), uid_of(1)))
+        await until(lambda: ray.starts > 1)
         await until(lambda: _counts_on(ray, before), 300)
 
 

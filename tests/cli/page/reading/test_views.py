@@ -10,6 +10,7 @@ import pytest
 from testbed.browser import Browser, missing, open_browser
 from tests.cli.page.reading.fake_api import FakeApi, gang, ray_cluster
 from tests.cli.page.reading.test_one_cluster import HTML, event, pod
+from tests.cli.page.reading.test_redis import reported
 from tests.cli.page.reading.test_room import filled
 from tests.cli.page.test_browser import POOR_CONTRAST, resize, roles
 
@@ -24,6 +25,7 @@ VIEWS = {
     "#/jobs": "#jobs tbody th",
     "#/nodes": ".boxes svg",
     "#/queues": "#tree svg",
+    "#/redis": "#states tbody th",
     "#/clusters/team/a/logs": "#log[data-ended]",
 }
 
@@ -47,6 +49,7 @@ def api(api: FakeApi) -> FakeApi:
     api.objects["rayjobs"] = [
         {"metadata": {"name": "nightly", "namespace": "team"}, "spec": spec, "status": {}}
     ]
+    api.objects["configmaps"] = [reported(HTML)]
     api.logs["team", "a-head"] = log
     return api
 
@@ -167,9 +170,17 @@ async def test_by_keyboard_alone_one_gets_to_the_log_of_a_pod(browser: Browser) 
     await tab_to(browser, "team/a")
     await press(browser, ENTER)
     await browser.until(f"return document.querySelector({VIEWS['#/clusters/team/a']!r})")
-    text = await browser.run("return document.querySelector('main').innerText")
-    for each in ("QuotaExceeded", "n1", "nightly", "waited", "ray"):
-        assert each in text
+    parts = (
+        "QuotaExceeded",
+        "n1",
+        "nightly",
+        "waited",
+        "ray",
+    )  # the jobs are an answer of their own
+    await browser.until(
+        "return document.querySelector('main').innerText",
+        lambda text: all(each in text for each in parts),
+    )
     assert await browser.run("return document.querySelector('.links a[target]').href") == (
         "https://ray.example.com/team/a"
     )
