@@ -7,6 +7,7 @@ from math import inf
 from cli.forecast.course import Course
 from cli.forecast.estimates import estimates, stamp
 from cli.forecast.forward import Budget, Forward
+from cli.forecast.lengths import ENDS, EXPECTED, Lengths
 from cli.forecast.waiting_statuses import leave_out_waiting_statuses
 from cli.forecast.world import World
 from cli.report.forecast.expected import ForecastReport
@@ -14,10 +15,6 @@ from coordinator.messages.events import Event
 from coordinator.state_machine import CoordinatorState
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
-
-SCALES = (2 / 3, 3 / 2)
-"""Shares of what durations say, for the ends of ranges: people are off by more, but not all of
-them to the same side."""
 
 Change = Callable[[CoordinatorState, Moment], Sequence[Event]]
 """Says what else is seen, beside what a picture shows."""
@@ -43,7 +40,10 @@ class Pictured:
     starts: float = inf
 
     def course(
-        self, change: Change = no_change, scale: float = 1.0, until: GangKey | None = None
+        self,
+        change: Change = no_change,
+        lengths: Lengths = EXPECTED,
+        until: GangKey | None = None,
     ) -> Course:
         """Run the picture forward once, after a change."""
         state = self.build()
@@ -51,7 +51,7 @@ class Pictured:
         state.handle(self.events, self.moment)
         state.handle(change(state, self.moment), self.moment)
         budget = self._budget(until)
-        return Forward(World(state, self.moment), budget, scale).run()
+        return Forward(World(state, self.moment), budget, lengths).run()
 
     def _budget(self, until: GangKey | None) -> Budget:
         began = self.spent()
@@ -66,7 +66,7 @@ def forecast(pictured: Pictured, until: GangKey | None = None) -> ForecastReport
     began = pictured.spent()
     course = pictured.course(until=until)
     others = tuple(_others(pictured, course, until))
-    shorter, longer = SCALES if others else (0.0, 0.0)
+    shorter, longer = (each.scale for each in ENDS) if others else (0.0, 0.0)
     return ForecastReport(
         taken=stamp(course.began),
         reached=stamp(course.reached),
@@ -82,4 +82,4 @@ def _others(pictured: Pictured, course: Course, until: GangKey | None) -> Iterat
     """Yield the forecasts with other durations, for as many starts as the first one came to."""
     if any(each.at > course.began for each in course.starts.values()):
         limited = replace(pictured, starts=max(1, len(course.starts)), seconds=2 * pictured.seconds)
-        yield from (limited.course(scale=each, until=until) for each in SCALES)
+        yield from (limited.course(lengths=each, until=until) for each in ENDS)

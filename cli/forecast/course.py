@@ -15,6 +15,8 @@ class Basis(StrEnum):
     """Its own `muster.dev/expected-duration`."""
     DEFAULT = "Default"
     """`defaultDurationSeconds` of its queue."""
+    LEARNED = "Learned"
+    """How long gangs of its namespace or queue ran that ended."""
     OVERDUE = "Overdue"
     """It outlived its duration: it is taken to end at twice its age."""
     UNKNOWN = "Unknown"
@@ -43,6 +45,8 @@ class Running:
     ends: float
     duration: float
     basis: Basis
+    learned: str = ""
+    """From what `duration` was learned, in words; "" where it was said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cli.forecast.course import Basis, Course, Start, Waiting
 from cli.forecast.world import AGAIN
 from cli.report.forecast.expected import ExpectedReport, Sure
+from coordinator.queues.learned_durations import LEAST
 from kube.objects import names
 from scheduling.diagnosis.wording import lasting
 from scheduling.model.gang import GangKey
@@ -94,7 +95,8 @@ def _tells(key: GangKey, course: Course) -> str:
     if found is None:
         return "it is being deleted"
     waits = "" if key in course.running else "waits too, "
-    whose = "its queue has" if found.basis is Basis.DEFAULT else "declared"
+    said = "its queue has" if found.basis is Basis.DEFAULT else "declared"
+    whose = found.learned or said
     runs = "" if waits else f", runs for {lasting(course.began - found.began)}"
     late = ": taken to end at twice its age" if found.basis is Basis.OVERDUE else ""
     return f"{waits}{whose} {lasting(found.duration)}{runs}{late}"
@@ -124,7 +126,7 @@ def _unknown(found: Waiting, course: Course) -> str:
     ends = "ends" if len(mine) == 1 else "end"
     return (
         f"nothing tells when {named}{more} {ends}: no {names.EXPECTED_DURATION}, and no "
-        f"{DEFAULT_DURATION} of the queue"
+        f"{DEFAULT_DURATION} of the queue, of which fewer than {LEAST} have ended"
     )
 
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 
-from cli.forecast.course import Basis, Course, Running, Start, Waiting
+from cli.forecast.course import Course, Running, Start, Waiting
+from cli.forecast.lengths import EXPECTED, Expectations, Lengths, learned_of
 from cli.forecast.pods import bound
 from cli.forecast.world import RAY_PODS, World
 from coordinator.gang.view import GangView
 from coordinator.messages.events import Event, PodGone, PodSeen, Teller
-from coordinator.queues.history import began
-from coordinator.state.cycle.cycle_input import expected_duration, expected_end
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
 from scheduling.model.amounts import is_device
 from scheduling.model.gang import GangKey, PendingGang
@@ -51,12 +50,13 @@ class Budget:
 
 @dataclass(slots=True)
 class Forward:
-    """A world that is run forward once; durations are taken to be `scale` of what is expected."""
+    """A world that is run forward once, in which gangs are taken to run for so long."""
 
     world: World
     budget: Budget
-    scale: float = 1.0
+    lengths: Lengths = EXPECTED
     course: Course = field(init=False)
+    _expectations: Expectations = field(init=False)
     _ends: list[tuple[float, int, GangKey]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
     _waits: set[GangKey] = field(default_factory=set)
@@ -82,6 +82,7 @@ class Forward:
     def _begin(self) -> None:
         world, known = self.world, self.world.state.known
         self.course = Course(world.moment.wall, world.moment.wall)
+        self._expectations = Expectations(self.lengths, learned_of(known))
         world.lead()
         self._waits = {key for key, view in known.views.items() if _waits(view)}
         running = [view for view in known.views.values() if _has_room(view)]
@@ -169,24 +170,13 @@ class Forward:
     # ---- ends
 
     def _expected(self, view: GangView) -> Running:
-        known, wall = self.world.state.known, self.world.moment.wall
-        start = began(view)
-        ends, duration = expected_end(view, known, wall), expected_duration(view, known)
-        if ends == inf or start is None:
-            return Running(_queue(view), start or wall, inf, duration, Basis.UNKNOWN)
-        terms = view.understood.terms
-        declared = terms is not None and terms.expected_duration is not None
-        basis = Basis.DECLARED if declared else Basis.DEFAULT
-        if start + duration <= wall:
-            basis = Basis.OVERDUE
-        return Running(_queue(view), start, ends, duration, basis)
+        world = self.world
+        return self._expectations.of(view, world.state.known, world.moment.wall)
 
     def _plan(self, key: GangKey, found: Running) -> None:
-        wall = self.world.moment.wall
-        until = wall + (found.ends - wall) * self.scale if found.ends < inf else inf
-        self._runs[key] = until
-        if until < inf:
-            heapq.heappush(self._ends, (until, next(self._numbers), key))
+        self._runs[key] = found.ends
+        if found.ends < inf:
+            heapq.heappush(self._ends, (found.ends, next(self._numbers), key))
 
 
 def _waits(view: GangView) -> bool:

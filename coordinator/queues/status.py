@@ -10,11 +10,12 @@ import numpy as np
 
 from coordinator.queues.census import Census
 from coordinator.queues.fair_share import NOTHING, Told
+from coordinator.queues.learned_durations import QueueDurations
 from coordinator.queues.registry import ENDING, QueueRegistry
 from coordinator.record.status import pruned
 from kube.codec.fair_share import read_fair_sharing
 from kube.codec.fields import InvalidObject, quantity
-from kube.objects.queue import RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
+from kube.objects.queue import DURATIONS_LEARNED, RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
 from scheduling.diagnosis.wording import written
 from scheduling.model.amounts import CPU, Amounts, is_device
 from scheduling.model.queue import NodeSelectorScope
@@ -25,6 +26,7 @@ Status = dict[str, Any]
 
 ACTIVE = "Active"
 FAIR_SHARE = "fairShare"
+LEARNED = "learnedDurations"
 SHOWN = 3
 """How many resources the summary names."""
 
@@ -44,6 +46,7 @@ class QueueReason(StrEnum):
     UNLIMITED_RESOURCE = "UnlimitedResource"
     INVALID_FAIR_SHARING = "InvalidFairSharing"
     UNREADABLE_USAGE = "UnreadableUsage"
+    UNREADABLE_DURATIONS = "UnreadableDurations"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -114,6 +117,17 @@ def with_usage(status: Status, told: Told) -> Status:
     """Return a status that says this of the usage over time, and nothing else of it."""
     rest = {key: each for key, each in status.items() if key != FAIR_SHARE}
     return rest if told.status is None else rest | {FAIR_SHARE: told.status}
+
+
+def with_durations(status: Status, found: GangQueue, learned: QueueDurations, stamp: str) -> Status:
+    """Return a status that says how long gangs ran, and what of that could not be read."""
+    said = learned.status()
+    if said is not None:
+        status = status | {LEARNED: said}
+    if not learned.fault:
+        return status
+    fault = _Condition(DURATIONS_LEARNED, QueueReason.UNREADABLE_DURATIONS, learned.fault)
+    return status | {"conditions": [*status["conditions"], pruned(_dated(fault, found, stamp))]}
 
 
 def recorded(found: GangQueue) -> Status:

@@ -19,7 +19,7 @@ from coordinator.state.cycle.cycle_input import question_of
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state.gang_views import note_astray, view_of
 from coordinator.state.known import Known
-from coordinator.state.queue_usage import count_for_metrics, count_held
+from coordinator.state.queue_usage import count_for_metrics, count_held, learn_duration
 from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import is_ordered
 from runtime.controller.moment import Moment
@@ -126,6 +126,7 @@ def look_at(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     _bound_waiting(known, key)
     count_held(known, key)
     count_for_metrics(known, key, scene.moment.now)
+    learn_duration(known, key, scene.moment.wall)
     for due in (
         known.unknown_keys,
         known.stray_gates,

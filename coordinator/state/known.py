@@ -17,6 +17,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.fair_share import FairShareLedger
+from coordinator.queues.learned_durations import DurationLedger
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
@@ -142,6 +143,7 @@ class Known:
     """What gangs were last told of the queues."""
     quota: QuotaLedger = field(default_factory=QuotaLedger)
     fair: FairShareLedger = field(default_factory=FairShareLedger)
+    learned: DurationLedger = field(default_factory=DurationLedger)
     reports: QueueReports = field(default_factory=QueueReports)
     waiting_limit: WaitingLimit = field(default_factory=WaitingLimit)
     agenda: Agenda = field(default_factory=Agenda)

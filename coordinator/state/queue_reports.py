@@ -18,6 +18,7 @@ from coordinator.queues.status import (
     recorded,
     status_of,
     usage_of,
+    with_durations,
     with_usage,
 )
 from coordinator.queues.write_budget import NEVER
@@ -140,7 +141,8 @@ def _status(
     name, reports = found.metadata.name, known.reports
     selected, holes, told = reports.selected.names, room.of(name), known.fair.told(name)
     stamp = moment.stamp
-    return status_of(found, known.queues, reports.census, usage, selected, stamp, holes, told)
+    status = status_of(found, known.queues, reports.census, usage, selected, stamp, holes, told)
+    return with_durations(status, found, known.learned.of(found), stamp)
 
 
 def _again_at(known: Known, found: GangQueue) -> float:

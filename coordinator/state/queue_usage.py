@@ -1,8 +1,10 @@
-"""Counts what a gang holds in its queue, and how it counts in metrics."""
+"""Counts what a gang holds in its queue and in metrics, and learns from how long it ran."""
 
 from coordinator.gang.view import GangView
 from coordinator.queues.census import Counted, waits
 from coordinator.queues.counting import is_out, pods_that_count
+from coordinator.queues.history import began
+from coordinator.queues.learned_durations import Run
 from coordinator.state.gang_counts import facts_of
 from coordinator.state.known import Known
 from kube.codec.observed_pod import STRAYS
@@ -34,6 +36,35 @@ def count_for_metrics(known: Known, key: GangKey, now: float) -> None:
         queue = _queue_of(known, key, view.cluster_uid, view)
         facts = facts_of(view, queue, held, known.gpu_pools.resources)
     known.term.counts.note(key, facts, now)
+
+
+def learn_duration(known: Known, key: GangKey, wall: float) -> None:
+    """Note that the gang runs; learn from how long it ran once it has ended by itself."""
+    view = known.views.get(key)
+    over = known.learned.follow(key, _run_of(known, key, view))
+    if over is None or (view is not None and not _is_over(view, over)):
+        return
+    found = known.queues.objects.get(over.queue)
+    if found is not None and wall > over.began:
+        known.learned.of(found).learn(key.namespace, wall - over.began)
+        known.reports.census.changed.add(over.queue)
+
+
+def _run_of(known: Known, key: GangKey, view: GangView | None) -> Run | None:
+    """Return since when a gang runs; None of one that does not, or is being stopped."""
+    if view is None or not view.survey.ran or view.eviction.whole is not None:
+        return None
+    start = None if _is_ended(view) else began(view)
+    queue = _queue_of(known, key, view.cluster_uid, view)
+    return Run(view.cluster_uid, queue, start) if start else None
+
+
+def _is_over(view: GangView, run: Run) -> bool:
+    return view.cluster_uid != run.uid or _is_ended(view)
+
+
+def _is_ended(view: GangView) -> bool:
+    return view.understood.terminating or view.is_finished
 
 
 def _queue_of(known: Known, key: GangKey, uid: str, view: GangView | None) -> str:

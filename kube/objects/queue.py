@@ -19,6 +19,7 @@ from kube.objects.base import (
 )
 from kube.objects.fair_share import FairShare, FairSharing
 from kube.objects.gang import COUNT, NAME, GangCondition
+from kube.objects.learned_durations import LearnedDurations
 from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
 CREATE_ALWAYS = "Always"
@@ -27,6 +28,7 @@ KEEP_BROKEN = "Keep"
 REQUEUE_BROKEN = "Requeue"
 RESOURCES_LIMITED = "ResourcesLimited"
 USAGE_COUNTED = "UsageCounted"
+DURATIONS_LEARNED = "DurationsLearned"
 LONGEST_SLOT = 30 * 24 * 3600
 """Seconds for which a slot may be kept: as with the coordinator's setting, never for ever."""
 
@@ -342,6 +344,7 @@ class GangQueueStatus(Part, frozen=True):
         ),
     ] = ()
     fair_share: FairShare | None = None
+    learned_durations: LearnedDurations | None = None
     conditions: Annotated[OrNull[tuple[GangCondition, ...]], Allows(**map_of("type"))] = ()
 
 

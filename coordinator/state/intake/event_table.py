@@ -73,6 +73,7 @@ def _queue_seen(event: QueueSeen, known: Known, moment: Moment) -> None:
 
 def _queue_gone(event: QueueGone, known: Known, moment: Moment) -> None:
     known.reports.forget(event.name)
+    known.learned.forget(event.name)
     if known.queues.drop(event.name):
         _queues_changed(known)
 

@@ -39,6 +39,7 @@ def forget_term(known: Known) -> None:
     known.stray_gates.forget_told()
     known.reports.forget_term()
     known.fair.forget_term()
+    known.learned.forget_term()
     known.waiting_limit = WaitingLimit(known.waiting_limit.most)
     known.cycles.memory = None
     known.cycles.parts.clear()

@@ -5,7 +5,7 @@ from cli.report.forecast.expected import ExpectedReport, Sure
 from kube.objects import names
 from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of
 from tests.coordinator.app_wrappers import app_wrapper, job
-from tests.coordinator.builders import node
+from tests.coordinator.builders import Json, node
 from tests.coordinator.world import World
 
 
@@ -51,3 +51,70 @@ def test_a_forecast_that_runs_out_of_time_says_so() -> None:
     assert found["c"].sure is Sure.RATE
     assert found["c"].why.startswith("by the rate of its queue alone: 1 starts in ")
     assert found["c"].at > found["b"].at
+
+
+# ---- learned durations
+
+
+def taught(hours: list[float], *gangs: Json) -> World:
+    """A world in which gangs of 3 workers ran for so long, one after another; then others come."""
+    world = World(node("a", cpu=4), queue())
+    for at, each in enumerate(hours):
+        world.create(lasting(f"was-{at}", 3, 0))
+        world.settle(seconds=20)
+        world.api.now += each * HOUR - 20
+        world.delete("rayclusters", f"was-{at}")
+        world.settle(seconds=20)
+    for gang in gangs:
+        world.create(gang)
+        world.settle(seconds=60)
+    return world
+
+
+def queue() -> Json:
+    rules = {"namespaceSelector": {}, "quota": {"cpu": 100}}
+    return {"kind": "GangQueue", "metadata": {"name": "q"}, "spec": rules}
+
+
+def test_what_ended_before_tells_how_long_gangs_run_that_say_nothing() -> None:
+    world = taught([1, 2, 2, 4, 4], lasting("runs", 3, 0), lasting("next", 3, 1))
+    found = estimates(world)["next"]
+    assert found.sure is Sure.FORWARD
+    assert found.in_seconds is not None
+    assert abs(found.in_seconds - 2 * HOUR) < HOUR / 5
+    assert found.earliest < found.at < found.latest
+    assert found.why == (
+        "after RayCluster team/runs ends (learned from 5 that ended of namespace team: 2h5m, "
+        "runs for 2m)"
+    )
+
+
+def test_a_gang_that_runs_on_is_taken_for_one_of_those_that_ran_longer() -> None:
+    world = taught([1, 2, 2, 2, 9], lasting("runs", 3, 0), lasting("next", 3, 1))
+    world.api.now += 3 * HOUR
+    found = estimates(world)["next"]
+    assert found.in_seconds is not None
+    assert abs(found.in_seconds - 6 * HOUR) < HOUR
+    world.api.now += 9 * HOUR
+    found = estimates(world)["next"]
+    assert found.in_seconds is not None
+    assert abs(found.in_seconds - 12 * HOUR) < HOUR / 4
+    assert found.why.endswith("runs for 12h2m: taken to end at twice its age)")
+
+
+def test_what_a_gang_says_comes_before_what_was_learned() -> None:
+    world = taught([1] * 5, lasting("runs", 3, 6), lasting("next", 3, 1))
+    assert estimates(world)["next"].why.startswith("after RayCluster team/runs ends (declared 6h")
+
+
+def test_too_few_that_ended_tell_nothing() -> None:
+    world = taught([1] * 4, lasting("runs", 3, 0), lasting("next", 3, 1))
+    found = estimates(world)["next"]
+    assert found.sure is Sure.UNKNOWN
+    assert found.why.endswith("of which fewer than 5 have ended")
+
+
+def test_what_ends_in_a_forecast_teaches_nothing() -> None:
+    """A gang behind 4 that ended, and one that says when it ends: nothing tells of the last."""
+    world = taught([1] * 4, lasting("runs", 3, 2), lasting("b", 3, 0), lasting("c", 3, 0))
+    assert estimates(world)["c"].sure is Sure.UNKNOWN
