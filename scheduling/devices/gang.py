@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 
-from scheduling.devices.mixes import Mix, NodeMixes, Unknown, mixes_with_room
+from scheduling.devices.mixes import Mix, NodeMixes, Unknown, kinds_of, mixes_with_room
 from scheduling.devices.node_devices import Claims, NodeDevices
 from scheduling.devices.outcome import Doubt, NotAllocated, Undecided
 from scheduling.devices.selection import Rules
@@ -137,13 +137,19 @@ class _Gang:
         return self._in_waves() or self._unknown()
 
     def _in_waves(self) -> Foreseen | None:
-        if not 1 < len(self._groups) <= MOST_WAVES:
+        """Place the gang one kind of claims after the other; pods without claims come first."""
+        kinds = kinds_of(self._claims)
+        if not 1 < len(kinds) <= MOST_WAVES:
             return None
-        for order in permutations(range(len(self._groups))):
-            placed = self._placed(partial(NodeMixes.in_order, order=order))
+        for order in permutations(kinds):
+            waves = [0] * len(self._claims)
+            for wave, kind in enumerate(order):
+                for group in kind:
+                    waves[group] = wave
+            groups = sorted(range(len(waves)), key=lambda at: (bool(self._claims[at]), waves[at]))
+            placed = self._placed(partial(NodeMixes.in_order, order=groups))
             if placed is not None:
-                waves = tuple(order.index(group) for group in range(len(order)))
-                return Foreseen(placed, waves)
+                return Foreseen(placed, tuple(waves))
         return None
 
     def _unknown(self) -> Unknown:

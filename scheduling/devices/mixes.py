@@ -56,18 +56,21 @@ class NodeMixes:
         """Return the mixes that are allocated their devices in whatever order the pods come."""
         if self._counting:
             return self._counted
-        if self.pending:
-            return frozenset((self._nothing,))
-        return frozenset(mix for at in range(len(self.groups)) for mix in self.in_order((at,)))
+        return self.in_order(self._free).union(
+            *(self.in_order((*self._free, *kind)) for kind in kinds_of(self.groups))
+        )
+
+    @cached_property
+    def _free(self) -> list[int]:
+        """Return the groups that claim nothing, and so may come at any time."""
+        return [at for at, claims in enumerate(self.groups) if not claims]
 
     def in_order(self, order: Sequence[int]) -> frozenset[Mix]:
         """Return the mixes of these groups that are allocated theirs one group after the other."""
         if self._counting:
             return self._counted
-        if self.pending:
-            return frozenset((self._nothing,))
         found = {self._nothing: self.node.in_use}
-        for group in order:
+        for group in self._free if self.pending else order:
             for mix, in_use in list(found.items()):
                 found.update(self._more(group, mix, in_use))
         return frozenset(found)
@@ -127,8 +130,12 @@ class NodeMixes:
         return frozenset(
             mix
             for mix in self.most
-            if not any(mix) or found.holds((*zip(self.groups, mix, strict=True), *self.pending))
+            if not self._claims_any(mix)
+            or found.holds((*zip(self.groups, mix, strict=True), *self.pending))
         )
+
+    def _claims_any(self, mix: Mix) -> bool:
+        return any(count and claims for count, claims in zip(mix, self.groups, strict=True))
 
     @cached_property
     def _known(self) -> dict[tuple[int, InUse], InUse | Unknown | None]:
@@ -156,6 +163,15 @@ class Possible:
 
     mixes: frozenset[Mix]
     unknown: Unknown | None = None
+
+
+def kinds_of(groups: Sequence[Claims]) -> list[list[int]]:
+    """Return which groups have equal claims, those without any left aside."""
+    kinds: dict[Claims, list[int]] = {}
+    for at, claims in enumerate(groups):
+        if claims:
+            kinds.setdefault(claims, []).append(at)
+    return list(kinds.values())
 
 
 def mixes_with_room(
