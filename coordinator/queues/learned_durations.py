@@ -1,7 +1,7 @@
 """Learns how long gangs run from those that end, by queue and namespace; for forecasts alone.
 
 It lives as long as a term: the next leader goes on with what the status of the queue says. What
-ends while nobody leads is not learned. Gangs that were stopped for others teach nothing.
+ends while no replica leads is not learned. Gangs that were stopped for others teach nothing.
 """
 
 from collections.abc import Mapping

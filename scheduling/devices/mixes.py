@@ -26,7 +26,7 @@ class NodeMixes:
     """The mixes that one node may hold: `most` of them have room otherwise, sorted.
 
     `groups` are the claims by group. `pending` are pods of other gangs, by their claims, that are
-    on the way to the node: their devices are taken in an order that nobody knows.
+    on the way to the node: their devices are taken in an order that is not known.
     """
 
     groups: Sequence[Claims]

@@ -21,7 +21,7 @@ REACHED_BY_OTHERS = "devices that several nodes reach"
 class NodeDevices:
     """The pools that one node reaches, and which devices are in use.
 
-    Devices that other nodes reach may be taken by pods there, in an order that nobody knows, so
+    Devices that other nodes reach may be taken by pods there, in an order that is not known, so
     none of them is foreseen for a pod (`of`).
     """
 

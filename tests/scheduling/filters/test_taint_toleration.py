@@ -2,9 +2,9 @@
 
 import pytest
 
-from scheduling.filters.taint_toleration import tolerates
 from scheduling.model.constraints import Toleration
 from scheduling.model.node import Taint
+from scheduling.model.tolerations import tolerates
 from tests.builders import taint, toleration
 
 
