@@ -11,6 +11,7 @@ from benchmarks import (
     burst,
     extender,
     fit,
+    foreseen,
     freed,
     held,
     large,
@@ -109,6 +110,14 @@ CASES = {
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
     ),
     "fit": Case("How long does `muster fit` take with a large cluster?", 5, fit.measure),
+    "foresee": Case(
+        "What do the first 20 estimates take with 1,000 gangs that wait?",
+        3,
+        foreseen.measure_foresee,
+    ),
+    "what-if": Case(
+        "How long does a what-if take with 1,000 gangs that wait?", 3, foreseen.measure_what_if
+    ),
     "page": Case(
         "How soon does the page in the browser answer, and what does it take?", 3, page.measure
     ),

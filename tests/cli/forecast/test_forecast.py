@@ -1,11 +1,14 @@
 """A forecast says what the coordinator will decide, and says where nothing can be said."""
 
+import pytest
+
 from cli.forecast.asking import forecast
 from cli.report.forecast.expected import ExpectedReport, Sure
 from kube.objects import names
+from scheduling.model.gang import GangKey
 from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of
 from tests.coordinator.app_wrappers import app_wrapper, job
-from tests.coordinator.builders import Json, node
+from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster, template
 from tests.coordinator.world import World
 
 
@@ -53,6 +56,39 @@ def test_a_forecast_that_runs_out_of_time_says_so() -> None:
     assert found["c"].at > found["b"].at
 
 
+def of_priority(name: str, workers: int) -> Json:
+    """A gang of priority 10 that says that it runs for an hour."""
+    said = {names.EXPECTED_DURATION: "3600s"}
+    group_of_it, head = group("workers", workers, priority=10), template(priority=10)
+    return ray_cluster(name, group_of_it, head=head, annotations=said)
+
+
+def test_a_gang_that_is_stopped_for_another_in_a_forecast_makes_way() -> None:
+    """No gang of the same priority is stopped, so the room is enough once that one ends."""
+    stops = queue(preemption={"withinQueue": "LowerPriority"})
+    gangs = [of_priority("same", 1), lasting("low", 3, 9), of_priority("high", 5)]
+    course = pictured(world_of(node("a", cpu=6), stops, gangs=gangs)).course()
+    low, high = GangKey(TEAM, "low"), GangKey(TEAM, "high")
+    assert course.starts[high].after == (GangKey(TEAM, "same"),)
+    assert course.began < course.stops[low] <= course.starts[high].at
+
+
+@pytest.mark.parametrize("said", ["0s", "-1h", "2 parsecs", "soon"])
+def test_a_duration_that_means_nothing_is_named(said: str) -> None:
+    bad = lasting("bad", 3, 0, annotations={names.EXPECTED_DURATION: said})
+    found = estimates(world_of(node("a", cpu=4), gangs=[lasting("runs", 3, 2), bad]))["bad"]
+    assert found.sure is Sure.UNKNOWN
+    assert f'{names.EXPECTED_DURATION}: "{said}"' in found.why
+
+
+def test_a_duration_of_a_year_is_run_forward_to() -> None:
+    gangs = [lasting("runs", 3, 365 * 24), lasting("next", 3, 1)]
+    found = estimates(world_of(node("a", cpu=4), gangs=gangs))["next"]
+    assert found.sure is Sure.FORWARD
+    assert found.in_seconds is not None
+    assert found.in_seconds > 364 * 24 * HOUR
+
+
 # ---- learned durations
 
 
@@ -71,8 +107,8 @@ def taught(hours: list[float], *gangs: Json) -> World:
     return world
 
 
-def queue() -> Json:
-    rules = {"namespaceSelector": {}, "quota": {"cpu": 100}}
+def queue(**spec: object) -> Json:
+    rules = {"namespaceSelector": {}, "quota": {"cpu": 100}, **spec}
     return {"kind": "GangQueue", "metadata": {"name": "q"}, "spec": rules}
 
 

@@ -16,7 +16,9 @@ from cli.report.forecast.what_if import Effect, EffectReport
 from scheduling.model.gang import GangKey
 from tests.cli.fitting.reader import MemoryReader, reader_of
 from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of
+from tests.coordinator.app_wrappers import app_wrapper, job
 from tests.coordinator.builders import TEAM, Json, foreign_pod, node
+from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
 
 
@@ -120,6 +122,26 @@ def test_a_file_is_submitted_beside_changes() -> None:
     (found,) = msgspec.json.decode(result.stdout)["effects"]
     assert (found["name"], found["effect"]) == ("train", "StartsNow")
     assert len(world.api.history) == before, "it changed something"
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (app_wrapper("wrapped", job("work", 3, cpu=1)), "appwrapper.wrapped"),
+        (ray_job("nightly", lasting("nightly", 3, 1)), "nightly"),
+    ],
+)
+def test_other_kinds_are_submitted_too(asked: Json, name: str) -> None:
+    world = world_of(node("a", cpu=4), queue(100), gangs=[lasting("runs", 3, 2)])
+    result = run(reader_of(world), "-f", "-", "--json", given=asked)
+    assert result.exit_code == FINE, result.output
+    (found,) = msgspec.json.decode(result.stdout)["effects"]
+    assert found["name"].startswith(name)
+    assert found["sure"] == "Forward"
+    assert found["why"].startswith("after RayCluster team/runs ends")
+    result = run(reader_of(world), "-f", "-", "--add-nodes", "1=a", "--json", given=asked)
+    (found,) = msgspec.json.decode(result.stdout)["effects"]
+    assert found["effect"] == "StartsNow"
 
 
 def test_the_table_names_the_changes_and_the_picture() -> None:
