@@ -20,7 +20,7 @@ from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
 from kube.objects.admission import ResourceQuota
 from kube.objects.core import Namespace
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayJob
 from kube.ray.wrapped_by import unwrapped, wrapped_by
 from webhook.admission_review import BadReview, patched, untouched

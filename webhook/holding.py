@@ -20,11 +20,11 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kube.codec.pod_patches import JsonPatch
-from kube.codec.queue import read_namespaces
+from kube.codec.queues.queue import read_namespaces
 from kube.objects import names
 from kube.objects.base import Labels
 from kube.objects.core import Namespace
-from kube.objects.queue import CREATE_WHEN_ADMITTED, GangQueue
+from kube.objects.queues.queue import CREATE_WHEN_ADMITTED, GangQueue
 from kube.objects.ray import RayCluster, RayJob
 from kube.ray.gang_terms import queue_asked
 from kube.ray.held_start import HELD, asks_to_be_held, is_held, never_held, never_suspended

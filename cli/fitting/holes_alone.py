@@ -8,7 +8,7 @@ or tolerations: the answer is no, or not known.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kube.objects.queue import GangQueue, QueueHole
+from kube.objects.queues.queue import GangQueue, QueueHole
 from scheduling.diagnosis.holes import STATE_OF_NODE
 from scheduling.model.constraints import Toleration
 from scheduling.model.gang import Group, PendingGang

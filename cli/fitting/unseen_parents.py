@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from kube.objects.queue import GangQueue, GangQueueSpec, QueueMeta
+from kube.objects.queues.queue import GangQueue, GangQueueSpec, QueueMeta
 
 AMPLE = 10**15
 """Of each resource: what is refused all the same, the queue's own borrowingLimit refuses."""

@@ -72,7 +72,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.gang.source import Stage
 from kube.objects import names
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob
 from kube.ray.ray_cluster import resumed
 from kube.ray.ray_owner import suspension_note

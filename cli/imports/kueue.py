@@ -20,7 +20,7 @@ from cli.imports.outcome import Fault, Outcome, Source
 from cli.imports.quantities import checked, exact
 from cli.imports.systems import KUEUE
 from kube.objects.base import Labels, Quantity
-from kube.objects.queue import (
+from kube.objects.queues.queue import (
     GangQueueSpec,
     Preemption,
     QueueSelector,

@@ -14,7 +14,7 @@ import yaml
 
 from cli.imports.outcome import Outcome, Remark
 from kube.objects import names
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 SHOWN = 200
 """Characters of a value in a remark."""

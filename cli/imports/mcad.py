@@ -28,7 +28,7 @@ from cli.imports.quantities import (
 from cli.imports.systems import MCAD
 from kube.objects.base import Quantity
 from kube.objects.names import DEFAULT_QUEUE, QUEUE
-from kube.objects.queue import GangQueueSpec, Preemption, QueueSelector
+from kube.objects.queues.queue import GangQueueSpec, Preemption, QueueSelector
 
 KIND = "QuotaSubtree"
 TREE = "tree"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kube.objects.queue import GangQueue, GangQueueSpec, QueueMeta
+from kube.objects.queues.queue import GangQueue, GangQueueSpec, QueueMeta
 
 
 class Fault(ValueError):  # noqa: N818 - a fault of the input, named as such

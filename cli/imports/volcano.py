@@ -24,7 +24,7 @@ from cli.imports.quantities import (
 from cli.imports.systems import VOLCANO
 from cli.imports.volcano_objects import PodGroup, Queue
 from kube.objects.base import Labels, Quantity
-from kube.objects.queue import GangQueueSpec, QueueSelector
+from kube.objects.queues.queue import GangQueueSpec, QueueSelector
 
 ROOT = "root"
 NODE_GROUP = "volcano.sh/nodegroup-name"

@@ -11,7 +11,7 @@ from cli.report.snapshot import GANGS, Snapshot, Unread
 from kube.api import resources
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that take room on a node."""

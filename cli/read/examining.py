@@ -28,7 +28,7 @@ from kube.api.resources import CONFIG_MAPS, Resource
 from kube.objects.core import Namespace
 from kube.objects.crds.definition import Definition
 from kube.objects.names import KUBE_SYSTEM
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from cli.endings import NotAllowed
 from cli.read.reader import Reader
 from cli.report.snapshot import QUEUES, Snapshot, Unread
 from kube.api import resources
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 
 async def get_queues(reader: Reader, names: Collection[str]) -> tuple[GangQueue, ...]:

@@ -42,7 +42,7 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import RAY_NODE_TYPE, RAY_NODE_TYPES
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service

@@ -9,9 +9,9 @@ import msgspec
 
 from cli.report.gangs import gathered_at
 from kube.codec.fields import moment_of
-from kube.objects.fair_share import FairSharing
 from kube.objects.gang import Gang
-from kube.objects.queue import Ageing, GangQueue
+from kube.objects.queues.fair_share import FairSharing
+from kube.objects.queues.queue import Ageing, GangQueue
 
 SHOWN = 10
 """So many namespaces are told of each queue where all queues are shown."""

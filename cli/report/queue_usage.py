@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from kube.codec.fields import InvalidObject, read_amounts
-from kube.codec.queue import read_queue
-from kube.objects.queue import GangQueue
+from kube.codec.queues.queue import read_queue
+from kube.objects.queues.queue import GangQueue
 from scheduling.model.amounts import Amounts
 from scheduling.model.queue import Queue
 from scheduling.queueing.faults import faults

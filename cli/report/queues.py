@@ -25,7 +25,7 @@ from cli.report.room.nodes import told
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import quantity
 from kube.objects.base import Quantities
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.model.amounts import Amounts
 from scheduling.model.queue import DEFAULT_QUEUE
 from scheduling.model.verdict import Reason

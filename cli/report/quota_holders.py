@@ -13,7 +13,7 @@ from cli.report.order import natural
 from cli.report.queue_usage import usage_of
 from cli.report.room.sums import key_of
 from cli.report.snapshot import QUEUES, Snapshot
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.diagnosis.quota_refusals import lacked
 from scheduling.diagnosis.wording import amount_up, written
 from scheduling.model.amounts import Amounts

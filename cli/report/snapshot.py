@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 GANGS, QUEUES, NODES, PODS = "gangs", "queues", "nodes", "pods"
 

@@ -13,7 +13,7 @@ from coordinator.gang.pods.pod_sets import Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import Answer, NodeRequest
 from kube.objects.provisioning import MOST_POD_SETS
-from kube.objects.queue import Provisioning
+from kube.objects.queues.queue import Provisioning
 from scheduling.model.gang import Group
 from scheduling.model.verdict import Reason
 

@@ -13,7 +13,7 @@ from kube.codec.provisioning import NodeRequest
 from kube.objects.core import Pod
 from kube.objects.gang import GangSpec, GangStatus
 from kube.objects.pod_templates import TemplatePod
-from kube.objects.queue import GangQueueStatus
+from kube.objects.queues.queue import GangQueueStatus
 from kube.objects.ray import RayCluster, RayJob
 from scheduling.model.gang import GangKey
 

@@ -23,7 +23,7 @@ from kube.codec.provisioning import NodeRequest
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster, RayOwner
 from scheduling.model.gang import GangKey
 from scheduling.model.volume import Fact

@@ -15,7 +15,7 @@ import msgspec
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.registry import QueueRegistry
 from coordinator.record.status import pruned
-from kube.codec.fair_share import read_usage, written_share, written_usage
+from kube.codec.queues.fair_share import read_usage, written_share, written_usage
 from runtime.controller.moment import Moment
 from scheduling.model.queue import Queue
 from scheduling.queueing.fair_shares import FairShares

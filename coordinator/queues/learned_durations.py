@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator.queues.durations import Durations, seconds_of, step_of
-from kube.codec.learned_durations import Times, read_durations
-from kube.objects.learned_durations import MOST_NAMESPACES
-from kube.objects.queue import GangQueue
+from kube.codec.queues.learned_durations import Times, read_durations
+from kube.objects.queues.learned_durations import MOST_NAMESPACES
+from kube.objects.queues.queue import GangQueue
 from scheduling.diagnosis.wording import lasting
 from scheduling.model.gang import GangKey
 

@@ -6,8 +6,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
-from kube.codec.queue import fair_sharing_of, read_namespaces, read_queue
-from kube.objects.queue import CREATE_WHEN_ADMITTED, REQUEUE_BROKEN, GangQueue, Preemption, Timeouts
+from kube.codec.queues.queue import fair_sharing_of, read_namespaces, read_queue
+from kube.objects.queues.queue import (
+    CREATE_WHEN_ADMITTED,
+    REQUEUE_BROKEN,
+    GangQueue,
+    Preemption,
+    Timeouts,
+)
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.faults import faults, rooted
 from scheduling.queueing.membership import NO_SELECTIONS, Selections

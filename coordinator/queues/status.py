@@ -13,9 +13,9 @@ from coordinator.queues.fair_share import NOTHING, Told
 from coordinator.queues.learned_durations import QueueDurations
 from coordinator.queues.registry import ENDING, QueueRegistry
 from coordinator.record.status import pruned
-from kube.codec.fair_share import read_fair_sharing
 from kube.codec.fields import InvalidObject, quantity
-from kube.objects.queue import DURATIONS_LEARNED, RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
+from kube.codec.queues.fair_share import read_fair_sharing
+from kube.objects.queues.queue import DURATIONS_LEARNED, RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
 from scheduling.diagnosis.wording import written
 from scheduling.model.amounts import CPU, Amounts, is_device
 from scheduling.model.queue import NodeSelectorScope

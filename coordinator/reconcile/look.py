@@ -25,7 +25,7 @@ from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.gang.source import GangSource
-from kube.objects.queue import Timeouts
+from kube.objects.queues.queue import Timeouts
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement

@@ -23,7 +23,7 @@ from coordinator.reconcile.look import Look
 from kube.codec.provisioning import NodeRequest
 from kube.foreseen.gang import is_foreseen
 from kube.objects.pod_templates import TemplatePod
-from kube.objects.queue import Provisioning
+from kube.objects.queues.queue import Provisioning
 from kube.ray.ray_cluster import Answer, is_terminating
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Reason

@@ -69,7 +69,7 @@ from kube.objects.names import (
     RAY_NODE_TYPES,
 )
 from kube.objects.provisioning import ProvisioningRequest
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service

@@ -29,7 +29,7 @@ from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.provisioning import ProvisioningRequest
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, wrapped_by
 from scheduling.model.gang import GangKey

@@ -25,7 +25,7 @@ from coordinator.queues.write_budget import NEVER
 from coordinator.state.known import Known
 from coordinator.state.usage import settle_usage
 from kube.objects.names import QUEUE_FINALIZER
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from runtime.controller.moment import Moment
 
 SETTLE = 1.0

@@ -17,7 +17,7 @@ from benchmarks.measure import Outcome, Row, judged, ratio_within
 from benchmarks.simulation import GPU, Job, Simulation, gpu_node
 from kube.objects import names
 from kube.objects.core import Node
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 QUEUES, BELOW, NODES, GANGS = 1000, 10, 1000, 20_000
 AIM = 50.0

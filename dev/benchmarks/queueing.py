@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks import easy, philly
 from benchmarks.simulation import GPU, Job, Simulation, gpu_node
 from kube.objects import names
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 RUNS = (
     ("Strict", 1.0),

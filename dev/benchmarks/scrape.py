@@ -21,7 +21,7 @@ from coordinator.shell.app import Coordinator
 from kube.api.client import Client
 from kube.objects import names
 from kube.objects.core import Node
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 LABEL = "nvidia.com/gpu.product"
 NODES, GANGS, QUEUES, POOLS = 5000, 10_000, 50, 30

@@ -52,7 +52,7 @@ from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.core import Namespace, Node, Pod
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey

@@ -16,7 +16,7 @@ from benchmarks.measure import Outcome, Row, judged
 from benchmarks.simulation import GPU, Job, Simulation, gpu_node
 from coordinator.record.write_lines import told_position
 from kube.objects import names
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.model.gang import GangKey
 
 GANGS, NODES, SECONDS, QUEUES = 20_000, 100, 300, (1, 60, 1000)

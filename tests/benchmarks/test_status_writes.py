@@ -7,7 +7,7 @@ from benchmarks.many_queues import jobs
 from benchmarks.simulation import GPU, Simulation, gpu_node
 from benchmarks.status_writes import BUDGET, GANGS, QUEUES, SECONDS, count
 from coordinator.record.write_lines import REASONS_BURST, REASONS_RATE
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.model.verdict import Reason
 
 

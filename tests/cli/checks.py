@@ -10,8 +10,8 @@ import yaml
 from cli.imports.manifest import document
 from cli.imports.naming import is_valid
 from cli.imports.outcome import Outcome, Remark, Source
-from kube.codec.queue import read_queue
-from kube.objects.queue import GangQueue
+from kube.codec.queues.queue import read_queue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.schema import QUANTITY_PATTERN
 from scheduling.model.queue import Queue
 from scheduling.queueing.faults import faults

@@ -7,7 +7,7 @@ import msgspec
 
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 GPU = "nvidia.com/gpu"
 Json = dict[str, Any]

@@ -45,11 +45,11 @@ from kube.codec.volumes.storage import WATCHES
 from kube.objects import core as core_objects
 from kube.objects import gang as gang_objects
 from kube.objects import names
-from kube.objects import queue as queue_objects
 from kube.objects import ray as ray_objects
 from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.provisioning import ProvisioningRequest
+from kube.objects.queues import queue as queue_objects
 from kube.ray.ray_cluster import essential, opt_in
 from kube.ray.ray_owner import essential_job, essential_service
 from runtime.controller.moment import Moment

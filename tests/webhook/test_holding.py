@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kube.objects import names
 from kube.objects.base import LabelSelector, ObjectMeta
 from kube.objects.core import Namespace
-from kube.objects.queue import GangQueue, GangQueueSpec, QueueSelector
+from kube.objects.queues.queue import GangQueue, GangQueueSpec, QueueSelector
 from kube.objects.ray import RayJob, RayJobSpec
 from tests.webhook.samples import Json
 from webhook.admission_review import BadReview, patched, untouched

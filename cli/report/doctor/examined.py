@@ -10,7 +10,7 @@ from cli.report.snapshot import Unread
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.core import Namespace
 from kube.objects.crds.definition import Definition
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 T = TypeVar("T")
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})

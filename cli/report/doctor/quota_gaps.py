@@ -8,11 +8,11 @@ from cli.report.doctor.findings import Finding, ok, unread, warn
 from cli.report.order import natural
 from cli.report.snapshot import Unread
 from kube.codec.fields import InvalidObject
-from kube.codec.queue import read_namespaces
+from kube.codec.queues.queue import read_namespaces
 from kube.objects.base import Labels
 from kube.objects.core import Namespace
 from kube.objects.names import KUBE_SYSTEM
-from kube.objects.queue import RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
+from kube.objects.queues.queue import RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
 from kube.ray.ray_cluster import Answer, opt_in
 from scheduling.model.labels import selects
 from scheduling.model.queue import DEFAULT_QUEUE

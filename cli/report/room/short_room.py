@@ -14,7 +14,7 @@ from cli.report.room.sums import Room, Use, key_of, room_of
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.codec.fields import InvalidObject, quantity, read_amounts
 from kube.codec.observed_pod import observe
-from kube.codec.queue import read_queue
+from kube.codec.queues.queue import read_queue
 from kube.objects.core import Pod
 from kube.objects.gang import Gang, GangShortage
 from scheduling.filters.feasibility import feasible

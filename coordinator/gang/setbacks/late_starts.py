@@ -14,7 +14,7 @@ from kube.codec.fields import moment_of
 from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.gang import GangLateStarts
-from kube.objects.queue import Timeouts
+from kube.objects.queues.queue import Timeouts
 
 LONGEST_BACKOFF = 3600.0
 """The most seconds between the end of one start and the next one."""

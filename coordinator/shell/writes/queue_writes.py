@@ -13,7 +13,7 @@ from kube.api.errors import Conflict, Invalid, KubeError, NotFound, is_of_what_g
 from kube.api.resources import GANG_QUEUES
 from kube.codec.pod_patches import Operation
 from kube.codec.status_patches import fields_patch
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 
 log = structlog.get_logger()
 

@@ -4,7 +4,7 @@ import msgspec
 
 from kube.objects import names
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.schema import Json, structural_schema
 
 _AGE: Json = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}

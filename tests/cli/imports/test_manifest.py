@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from cli.imports.manifest import document, remarks
 from cli.imports.outcome import Outcome
-from kube.objects.queue import GangQueue, GangQueueSpec, QueueSelector, QueueSelectorRequirement
+from kube.objects.queues.queue import (
+    GangQueue,
+    GangQueueSpec,
+    QueueSelector,
+    QueueSelectorRequirement,
+)
 
 
 def outcome_of(*specs: tuple[str, GangQueueSpec]) -> Outcome:

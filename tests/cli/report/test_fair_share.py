@@ -11,7 +11,7 @@ from cli.report.queues import OneQueueReport, QueuesReport, one_queue_report, qu
 from cli.report.snapshot import Snapshot
 from cli.show.queues import table
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from tests.cli.objects import GPU, gang, queue
 
 AT, WAITS = "2026-11-22T12:00:00Z", {"phase": "Queued"}

@@ -9,7 +9,7 @@ from cli.report.queues import queues_report
 from cli.report.quota_holders import QuotaHolders
 from cli.report.snapshot import QUEUES, Snapshot, Unread
 from cli.report.why import Case, why_report
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.diagnosis.quota_refusals import lacked, over_quota
 from tests.cli.objects import GPU, gang, placement, queue
 

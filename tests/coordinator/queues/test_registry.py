@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from coordinator.queues.registry import ENDING, QueueRegistry
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.model.queue import DEFAULT_QUEUE
 
 GPU = "nvidia.com/gpu"

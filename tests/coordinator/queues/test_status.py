@@ -9,7 +9,7 @@ from coordinator.queues.census import Census, Counted
 from coordinator.queues.ledger import Held
 from coordinator.queues.registry import QueueRegistry
 from coordinator.queues.status import Status, reason_of, recorded, status_of, summary, usage_of
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.model.gang import GangKey
 
 GPU = "nvidia.com/gpu"

@@ -7,7 +7,7 @@ import msgspec
 from coordinator.queues.fair_share import INTERVAL, SETTLED_AT_ONCE, FairShareLedger
 from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.registry import QueueRegistry
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from reservation.slots import Reserved
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey

@@ -18,7 +18,7 @@ from kube.objects.crds.__main__ import crd_yaml, main
 from kube.objects.crds.app_wrapper import codeflare_crd, mcad_crd
 from kube.objects.crds.muster import gang_crd, gang_queue_crd
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue, GangQueueSpec, QueueSelector
+from kube.objects.queues.queue import GangQueue, GangQueueSpec, QueueSelector
 from kube.objects.schema import QUANTITY_PATTERN, structural_schema
 from scheduling.model.placement import Assignment, Placement
 from scheduling.model.quantity import MAX_TEXT, BadQuantity, request_amount

@@ -15,7 +15,7 @@ from kube.objects import ray as ray_objects
 from kube.objects.base import Slim
 from kube.objects.core import Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster
 from kube.objects.storage import PersistentVolume
 from kube.ray.ray_cluster import essential

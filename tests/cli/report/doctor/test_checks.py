@@ -35,7 +35,7 @@ from kube.objects import names
 from kube.objects.core import Namespace
 from kube.objects.crds.definition import Definition
 from kube.objects.crds.muster import gang_crd, gang_queue_crd
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from tests.cli.fake_reader import FakeReader, run
 
 Json = dict[str, Any]

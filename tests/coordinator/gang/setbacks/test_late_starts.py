@@ -19,7 +19,7 @@ from coordinator.gang.source import source_of
 from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.gang import GangLateStarts
-from kube.objects.queue import Timeouts
+from kube.objects.queues.queue import Timeouts
 from tests.kube.ray.clusters import read_cluster
 
 RULES = Timeouts(ready_seconds=600, retries=2, backoff_seconds=60)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kube.codec.fields import InvalidObject
-from kube.objects.learned_durations import MOST_COUNTED, LearnedDurations
+from kube.objects.queues.learned_durations import MOST_COUNTED, LearnedDurations
 
 FIELD = "status.learnedDurations"
 LONGEST = 10**8

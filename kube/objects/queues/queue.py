@@ -1,6 +1,7 @@
 """GangQueue: its fields, as they are read, and what the API server allows in them.
 
-The CustomResourceDefinition is generated from these structs (`crds`). `kube.codec.queue` reads it.
+The CustomResourceDefinition is generated from these structs (`crds`), which `kube.codec.queues.queue`
+reads.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,9 @@ from kube.objects.base import (
     SelectorRequirement,
     Slim,
 )
-from kube.objects.fair_share import FairShare, FairSharing
 from kube.objects.gang import COUNT, NAME, GangCondition
-from kube.objects.learned_durations import LearnedDurations
+from kube.objects.queues.fair_share import FairShare, FairSharing
+from kube.objects.queues.learned_durations import LearnedDurations
 from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
 CREATE_ALWAYS = "Always"

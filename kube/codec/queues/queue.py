@@ -2,10 +2,10 @@
 
 from math import inf
 
-from kube.codec.fair_share import read_fair_sharing
 from kube.codec.fields import InvalidObject, read_amounts
+from kube.codec.queues.fair_share import read_fair_sharing
 from kube.codec.selectors import selector
-from kube.objects.queue import Ageing, GangQueue, Preemption
+from kube.objects.queues.queue import Ageing, GangQueue, Preemption
 from scheduling.model.constraints import Requirement
 from scheduling.model.queue import (
     FairSharing,

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kube.codec.fields import AFTER_ALL, InvalidObject, moment_of
-from kube.objects.fair_share import (
+from kube.objects.queues.fair_share import (
     LEAST_HALF_LIFE,
     MOST_HALF_LIFE,
     MOST_RESOURCES,
     MOST_WEIGHT,
     FairShare,
 )
-from kube.objects.queue import GangQueue
+from kube.objects.queues.queue import GangQueue
 from scheduling.model.amounts import CPU
 from scheduling.model.queue import FairSharing
 from scheduling.queueing.quota_tree import MOST

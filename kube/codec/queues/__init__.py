@@ -1,0 +1,1 @@
+"""What a GangQueue says, read for the core."""

@@ -1,0 +1,1 @@
+"""GangQueues as they are stored: their spec, and what their status remembers."""
