@@ -1,16 +1,17 @@
 """Learns how long gangs run from those that end, by queue and namespace; for forecasts alone.
 
 It lives as long as a term: the next leader goes on with what the status of the queue says. What
-ends while nobody leads is not learned. Gangs that were stopped for others teach nothing.
+ends while there is no leader is not learned. Gangs that were stopped for others teach nothing.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from coordinator.queues.durations import Durations, seconds_of, step_of
-from kube.codec.learned_durations import Times, read_durations
-from kube.objects.learned_durations import MOST_NAMESPACES
+from kube.codec.fields import InvalidObject
+from kube.objects.fair_share import MOST_COUNTED, MOST_NAMESPACES, LearnedDurations
 from kube.objects.queue import GangQueue
 from scheduling.diagnosis.wording import lasting
 from scheduling.model.gang import GangKey
@@ -19,6 +20,17 @@ LEAST = 5
 """So many must have ended before anything is told by them."""
 
 Status = Mapping[str, Any]
+
+FIELD = "status.learnedDurations"
+LONGEST = 10**8
+_SECONDS = re.compile(r"[0-9]{1,9}")
+_ALLOWED = (
+    f"whole seconds from 1 to {LONGEST}, each with a count from 1 to {MOST_COUNTED}; it counts as "
+    "nothing"
+)
+
+Times = Mapping[int, int]
+"""How many ran for so many seconds."""
 
 
 class Run(NamedTuple):
@@ -125,3 +137,37 @@ def _written(namespace: str, found: Durations) -> Status:
 
 def _seconds(found: Durations) -> dict[str, int]:
     return {str(seconds_of(step)): count for step, count in sorted(found.counts.items())}
+
+
+# ---- reading
+
+
+class Recorded(NamedTuple):
+    """What a status tells, by namespace and of all others; `fault` says what cannot be read."""
+
+    namespaces: Mapping[str, Times]
+    rest: Times
+    fault: str = ""
+
+
+def read_durations(status: LearnedDurations | None) -> Recorded:
+    """Return what a status tells; what cannot be read counts as nothing."""
+    if status is None:
+        return Recorded({}, {})
+    faults: list[str] = []
+    named = {
+        each.name: dict(_times(each.seconds, f"{FIELD}.namespaces[{each.name}].seconds", faults))
+        for each in status.namespaces
+    }
+    rest = dict(_times(status.rest, f"{FIELD}.rest", faults))
+    found = {name: times for name, times in named.items() if times}
+    return Recorded(found, rest, next(iter(faults), ""))
+
+
+def _times(said: Mapping[str, int], field: str, faults: list[str]) -> Iterable[tuple[int, int]]:
+    for text, count in said.items():
+        seconds = int(text) if _SECONDS.fullmatch(text) else 0
+        if 1 <= seconds <= LONGEST and 1 <= count <= MOST_COUNTED:
+            yield seconds, count
+        else:
+            faults.append(str(InvalidObject(field, f"{text}: {count}", _ALLOWED)))

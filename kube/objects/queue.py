@@ -17,9 +17,8 @@ from kube.objects.base import (
     SelectorRequirement,
     Slim,
 )
-from kube.objects.fair_share import FairShare, FairSharing
+from kube.objects.fair_share import FairShare, FairSharing, LearnedDurations
 from kube.objects.gang import COUNT, NAME, GangCondition
-from kube.objects.learned_durations import LearnedDurations
 from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
 CREATE_ALWAYS = "Always"

@@ -5,7 +5,7 @@ import pytest
 from coordinator.queues.durations import seconds_of, step_of
 from coordinator.queues.learned_durations import LEAST, QueueDurations
 from kube.objects import names
-from kube.objects.learned_durations import MOST_NAMESPACES
+from kube.objects.fair_share import MOST_NAMESPACES
 from scheduling.diagnosis.wording import lasting
 from tests.coordinator.api import Key
 from tests.coordinator.builders import OPTED_IN, Json, group, node, ray_cluster, template
