@@ -1,7 +1,7 @@
 """GangQueue: its fields, as they are read, and what the API server allows in them.
 
-The CustomResourceDefinition is generated from these structs (`crds`), which `kube.codec.queues.queue`
-reads.
+The CustomResourceDefinition is generated from these structs (`crds`), and `kube.codec.queues` reads
+them.
 """
 
 from collections.abc import Mapping
