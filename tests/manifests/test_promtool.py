@@ -119,6 +119,40 @@ def test_promtool_reads_the_expression_of_every_panel(tmp_path: Path) -> None:
             },
             False,
         ),
+        (
+            "MusterRedisNoPrimary",
+            {'muster_redis_has_primary{pod="a"}': "0x20", 'muster_redis_leader{pod="a"}': "1x20"},
+            True,
+        ),
+        (
+            "MusterRedisNoPrimary",
+            {
+                'muster_redis_has_primary{pod="a"}': "1x20",
+                'muster_redis_leader{pod="a"}': "1x20",
+                'muster_redis_has_primary{pod="b"}': "0x20",
+                'muster_redis_leader{pod="b"}': "0x20",
+            },
+            False,
+        ),
+        (
+            "MusterRedisMemoryFull",
+            {
+                'muster_redis_memory_bytes{server="a"}': "90x20",
+                'muster_redis_memory_limit_bytes{server="a"}': "100x20",
+            },
+            True,
+        ),
+        (
+            "MusterRedisMemoryFull",
+            {
+                'muster_redis_memory_bytes{server="a"}': "90x20",
+                'muster_redis_memory_limit_bytes{server="a"}': "0x20",
+            },
+            False,
+        ),
+        ("MusterRedisLags", {'muster_redis_lag_bytes{server="a"}': "20000000x20"}, True),
+        ("MusterRedisLags", {'muster_redis_lag_bytes{server="a"}': "1000x20"}, False),
+        ("MusterRedisNoLeader", {'muster_redis_leader{pod="a"}': "0x20"}, True),
     ],
 )
 def test_an_alert_fires_when_it_should(
