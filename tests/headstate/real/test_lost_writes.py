@@ -26,11 +26,12 @@ async def _follows_none(client: Redis) -> bool:
 
 
 async def _takes(client: Redis) -> bool:
-    """Whether a write is taken; it is refused for want of replicas alone."""
+    """Whether a write is taken, or refused for want of replicas."""
     try:
         await client.execute_command("SET", "a", "b")
     except ResponseError as error:
-        assert "Not enough good replicas" in str(error)
+        if "Not enough good replicas" not in str(error):
+            raise
         return False
     return True
 
