@@ -1,1 +1,1 @@
-"""Several Kubernetes clusters: a gang goes to the one where all of it fits, and runs once."""
+"""Several Kubernetes clusters, so far the protocol alone: a gang runs on one of them, once."""
