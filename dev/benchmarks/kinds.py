@@ -74,11 +74,13 @@ def _queued(on: Plane) -> Iterator[None]:
 
 
 def _queues(nodes: int) -> Iterator[Json]:
-    yield {**_QUEUE, "metadata": {"name": "bench"}, "spec": {}}
+    # A policy keeps queues with children or gangs, and all of these go in one call.
+    allowed = {"annotations": {"muster.dev/allow-deletion": "true"}}
+    yield {**_QUEUE, "metadata": {"name": "bench", **allowed}, "spec": {}}
     share = {GPU: str(nodes * 8 // QUEUED_IN), "cpu": str(nodes * 96 // QUEUED_IN)}
     for at in range(QUEUED_IN):
         spec = {"parent": "bench", "quota": share, "namespaceSelector": {}}
-        yield {**_QUEUE, "metadata": {"name": queue_name(at)}, "spec": spec}
+        yield {**_QUEUE, "metadata": {"name": queue_name(at), **allowed}, "spec": spec}
 
 
 def _active(on: Plane) -> int:
