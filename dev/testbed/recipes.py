@@ -128,6 +128,15 @@ PROMETHEUS = Recipe(
 )
 """No part of a cluster: what reads its metrics, and checks rules, in the long tests."""
 
+CERT_MANAGER = Recipe(
+    name="cert-manager",
+    module="github.com/cert-manager/cert-manager",
+    packages=("github.com/cert-manager/cert-manager/testbed",),
+    renames={"testbed": "cert-manager"},
+    assets=("deploy/crds",),
+)
+"""What the overlay of that name needs of it, in one program of ours, in the long tests."""
+
 
 def _helm_ldflags(version: str, kubernetes: str) -> str:
     """Stamp the version, and the Kubernetes that charts are rendered for, which is else 1.20."""
@@ -192,7 +201,9 @@ def this_machine() -> Target:
 
 def content_key(recipe: Recipe, target: Target) -> str:
     """Name the result of a build by everything that goes into it, so that no stale one is used."""
+    sources = {path.name: path.read_text() for path in sorted(recipe.directory.glob("*.go"))}
     ingredients = {
+        **({"sources": sources} if sources else {}),
         "go.mod": (recipe.directory / "go.mod").read_text(),
         "go.sum": (recipe.directory / "go.sum").read_text(),
         "packages": recipe.packages,

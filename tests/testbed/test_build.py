@@ -16,6 +16,7 @@ from testbed.crds import Served
 from testbed.errors import TestbedError
 from testbed.options import Options
 from testbed.recipes import (
+    CERT_MANAGER,
     DEFAULT_KUBERAY,
     DEFAULT_KUBERNETES,
     HELM,
@@ -65,6 +66,12 @@ def test_the_key_changes_with_the_pinned_files(modules: Path, name: str) -> None
     assert content_key(THING, LINUX) != before
 
 
+def test_the_key_changes_with_a_program_of_ours(modules: Path) -> None:
+    before = content_key(THING, LINUX)
+    (modules / "thing" / "main.go").write_text("package main\n")
+    assert content_key(THING, LINUX) != before
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -91,7 +98,7 @@ def test_every_module_is_pinned(kubernetes: str, kuberay: str) -> None:
         assert (recipe.directory / "go.sum").stat().st_size
 
 
-@pytest.mark.parametrize("recipe", [PROMETHEUS, HELM], ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize("recipe", [PROMETHEUS, HELM, CERT_MANAGER], ids=lambda recipe: recipe.name)
 def test_what_is_no_part_of_a_cluster_is_pinned(recipe: Recipe) -> None:
     pinned = (recipe.directory / "go.mod").read_text()
     assert f"{recipe.module} v" in pinned
