@@ -309,10 +309,10 @@ def _installed(cluster: Cluster, components: Sequence[str]) -> list[Json]:
     return around_programs(built(cluster, overlay))
 
 
-def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json]) -> Muster:
-    certificates = cluster.directory / "webhook-tls"
-    _issue(cluster, "certs", certificates)
-    port, health = cluster.ports.allocate(), cluster.ports.allocate()
+def spawn_webhook(
+    cluster: Cluster, certificates: Path, port: int, health: int, **more: str
+) -> Process:
+    """Start a webhook with the files of a folder and more settings, without waiting for it."""
     settings = {
         "KUBECONFIG": str(cluster.service_account_kubeconfig(NAMESPACE, "muster-webhook")),
         "LISTEN_ADDRESS": "127.0.0.1",
@@ -321,14 +321,18 @@ def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json])
         "HEALTH_PORT": str(health),
         "CERTIFICATE_FILE": str(certificates / "tls.crt"),
         "KEY_FILE": str(certificates / "tls.key"),
-        "APP_WRAPPERS": app_wrappers,
-        "REDIS_ADDRESS": f"redis://{REDIS}",
+        **more,
     }
-    process = cluster.spawn(
-        "webhook",
-        [sys.executable, "-m", "webhook"],
-        _environment("MUSTER_WEBHOOK_", settings),
-    )
+    environment = _environment("MUSTER_WEBHOOK_", settings)
+    return cluster.spawn("webhook", [sys.executable, "-m", "webhook"], environment)
+
+
+def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json]) -> Muster:
+    certificates = cluster.directory / "webhook-tls"
+    _issue(cluster, "certs", certificates)
+    port, health = cluster.ports.allocate(), cluster.ports.allocate()
+    more = {"APP_WRAPPERS": app_wrappers, "REDIS_ADDRESS": f"redis://{REDIS}"}
+    process = spawn_webhook(cluster, certificates, port, health, **more)
     _wait_ready(process, health)
     called = (each for each in objects if each["kind"] in _CONFIGURATIONS)
     found = _on_loopback(called, f"https://127.0.0.1:{port}", certificates / "ca.crt")

@@ -24,7 +24,7 @@ AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ObservedMember:
     """A member as it was read after the record."""
 
     lease: Lease
@@ -47,7 +47,7 @@ class Leader:
 
 
 def next_step(
-    leader: Leader, record: Record, seen: Mapping[str, Sight], candidates: Sequence[str]
+    leader: Leader, record: Record, seen: Mapping[str, ObservedMember], candidates: Sequence[str]
 ) -> Step | None:
     """Return what is to be written next; None where others have to do something first.
 
@@ -99,9 +99,9 @@ def may_accept(record: Record, cluster: str) -> bool:
     return record.cluster == cluster
 
 
-def is_over(sight: Sight) -> bool:
+def is_over(member: ObservedMember) -> bool:
     """Whether no pod of the attempt is left there, and none will come."""
-    return sight.offer is None or sight.offer.phase is Phase.CLOSED
+    return member.offer is None or member.offer.phase is Phase.CLOSED
 
 
 def fence_is_over(leader: Leader, cluster: str, now: float, lost_after: float) -> bool:
@@ -118,7 +118,7 @@ def acceptance(leader: Leader, cluster: str, offer: Offer) -> Accept:
 
 
 def _choose(
-    leader: Leader, record: Record, seen: Mapping[str, Sight], candidates: Sequence[str]
+    leader: Leader, record: Record, seen: Mapping[str, ObservedMember], candidates: Sequence[str]
 ) -> Iterator[Step]:
     """Ask candidates, and choose the first that offers; begin anew where all have refused."""
     asked = [name for name in candidates if name in seen]
@@ -134,30 +134,32 @@ def _choose(
         yield Retry(record.attempt + 1, record.version)
 
 
-def _follow(leader: Leader, record: Record, seen: Mapping[str, Sight]) -> Iterator[Step]:
+def _follow(leader: Leader, record: Record, seen: Mapping[str, ObservedMember]) -> Iterator[Step]:
     """See the recorded attempt to its end, and take back what else was asked for it."""
-    sight = seen.get(record.cluster)
-    if sight is not None:
-        if not has_member(leader, sight.lease):
+    member = seen.get(record.cluster)
+    if member is not None:
+        if not has_member(leader, member.lease):
             yield TakeMember(record.cluster, leader.term)
-        if is_over(sight):
+        if is_over(member):
             yield Retry(record.attempt + 1, record.version)
-        yield from _accept(leader, record, record.cluster, sight)
+        yield from _accept(leader, record, record.cluster, member)
     yield from _withdraw(record, seen)
 
 
-def _accept(leader: Leader, record: Record, cluster: str, sight: Sight) -> Iterator[Accept]:
-    offer = sight.offer
+def _accept(
+    leader: Leader, record: Record, cluster: str, member: ObservedMember
+) -> Iterator[Accept]:
+    offer = member.offer
     if offer is None or not _is_open(offer) or offer.accepted_by >= leader.term:
         return
     if may_accept(record, cluster):
         yield acceptance(leader, cluster, offer)
 
 
-def _withdraw(record: Record, seen: Mapping[str, Sight]) -> Iterator[Withdraw]:
-    for name, sight in seen.items():
-        elsewhere = name != record.cluster and sight.offer is not None
-        for offer in (*sight.earlier, *((sight.offer,) if elsewhere else ())):
+def _withdraw(record: Record, seen: Mapping[str, ObservedMember]) -> Iterator[Withdraw]:
+    for name, member in seen.items():
+        elsewhere = name != record.cluster and member.offer is not None
+        for offer in (*member.earlier, *((member.offer,) if elsewhere else ())):
             if offer is not None and not offer.withdrawn:
                 yield Withdraw(name, offer.attempt, offer.uid)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from testbed.build import build
 from testbed.cluster import Cluster
 from testbed.errors import TestbedError
 from testbed.manifests import MANIFESTS, apply, around_programs, built
-from testbed.muster import NAMESPACE, ROOT, with_muster
+from testbed.muster import NAMESPACE, spawn_webhook, with_muster
 from testbed.options import Options
 from testbed.processes import Process
 from testbed.recipes import CERT_MANAGER
@@ -157,23 +156,6 @@ def start_cert_manager(cluster: Cluster) -> None:
     cluster.spawn("cert-manager", [program, f"--connection={cluster.kubeconfig}"])
 
 
-def start_webhook(cluster: Cluster, folder: Path, port: int, health: int) -> Process:
-    prefix = "MUSTER_WEBHOOK_"
-    settings = {
-        "KUBECONFIG": str(cluster.service_account_kubeconfig(NAMESPACE, "muster-webhook")),
-        "LISTEN_ADDRESS": "127.0.0.1",
-        "LISTEN_PORT": str(port),
-        "HEALTH_ADDRESS": "127.0.0.1",
-        "HEALTH_PORT": str(health),
-        "CERTIFICATE_FILE": str(folder / "tls.crt"),
-        "KEY_FILE": str(folder / "tls.key"),
-        "CERTIFICATE_POLL_SECONDS": POLL,
-    }
-    environment = {prefix + name: value for name, value in settings.items()}
-    command = [sys.executable, "-m", "webhook"]
-    return cluster.spawn("webhook", command, {**environment, "PYTHONPATH": str(ROOT)})
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The overlay of cert-manager, and what it asks of cert-manager done once."""
@@ -189,7 +171,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         site = Site(cluster, files, cluster.process("cert-manager"), health)
         wait_until(lambda: len(site.secret()) == len(FILES), "cert-manager to issue")
         site.bring()
-        site.webhook = start_webhook(cluster, files, port, health)
+        more = {"CERTIFICATE_POLL_SECONDS": POLL}
+        site.webhook = spawn_webhook(cluster, files, port, health, **more)
         yield site
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 
 from dispatcher.protocol import dispatching, offering
-from dispatcher.protocol.dispatching import Leader, Sight
+from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
 from dispatcher.protocol.offering import Moment, Move, Terms
 from dispatcher.protocol.steps import (
@@ -77,7 +77,7 @@ class Replica:
 
     leader: Leader
     read: Record | None = None
-    seen: dict[str, Sight] = field(default_factory=dict)
+    seen: dict[str, ObservedMember] = field(default_factory=dict)
 
 
 class World:
@@ -163,7 +163,7 @@ class World:
         assert replica.read is not None
         member, attempt = self.members[name], replica.read.attempt
         earlier = tuple(each for number, each in member.offers.items() if number < attempt)
-        replica.seen[name] = Sight(member.lease, member.offers.get(attempt), earlier)
+        replica.seen[name] = ObservedMember(member.lease, member.offers.get(attempt), earlier)
         if member.lease.stamp > member.lease.copied:
             self.send(CopyStamp(name, member.lease.stamp))
             replica.leader.copied_at[name] = self.now

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dispatcher.protocol import dispatching, offering
-from dispatcher.protocol.dispatching import Leader, Sight
+from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase
 from dispatcher.protocol.steps import Accept, Ask, CopyStamp, Retry
 from tests.dispatcher.model import LOST_AFTER, Coming, Replica, TwoRunError, World
@@ -230,8 +230,8 @@ def any_offer(leader: Leader, cluster: str, offer: Offer) -> Accept:
     return Accept(cluster, offer.attempt, leader.term, "", 0)
 
 
-def over_once_accepted(sight: Sight) -> bool:
-    return sight.offer is None or sight.offer.phase is Phase.CLOSED or bool(sight.offer.accepted_by)
+def over_once_accepted(seen: ObservedMember) -> bool:
+    return seen.offer is None or seen.offer.phase is Phase.CLOSED or bool(seen.offer.accepted_by)
 
 
 def of_any_leader(offer: Offer, _lease: Lease) -> bool:

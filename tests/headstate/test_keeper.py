@@ -265,6 +265,18 @@ async def test_a_secret_waits_for_most_servers_and_the_primary(
     assert world.cluster.pointed[-1] == ("b", 1)
 
 
+async def test_heads_keep_the_primary_that_is_left_alone(world: World) -> None:
+    """One Sentinel names none for all: the Service stays as it is, and no new head starts."""
+    world.cluster.add(head(1))
+    await world.keeper.look()
+    world.servers.dead, world.servers.named = {"b:1", "c:1"}, ["a:1", None, None]
+    world.cluster.add(head(2))
+    world.again()
+    await world.keeper.look()
+    assert world.cluster.pointed == [("a", 1)]
+    assert [*world.cluster.secrets] == ["muster-redis-user-1"]
+
+
 async def test_a_server_that_answers_and_takes_no_user_does_not_count(world: World) -> None:
     world.servers.refusing = {"b:1", "c:1"}
     world.cluster.add(head(1))
