@@ -33,6 +33,28 @@ def answers_ok(connection: http.client.HTTPConnection, path: str) -> bool:
             return False
 
 
+class _ClosedWhenReset(ssl.SSLSocket):
+    """Closes itself where the server resets the connection between TCP and TLS.
+
+    Python 3.11 asks then whether the socket is connected, raises, and leaves it to the collector.
+    """
+
+    def getpeername(self) -> Any:
+        """Return the other side's address; raise OSError, and be closed, where there is none."""
+        try:
+            return super().getpeername()
+        except OSError:
+            self.close()
+            raise
+
+
+def trust_of(ca_file: Path) -> ssl.SSLContext:
+    """Return what connects to servers whose certificates this authority has signed."""
+    context = ssl.create_default_context(cafile=str(ca_file))
+    context.sslsocket_class = _ClosedWhenReset
+    return context
+
+
 class Session:
     """One connection, for one thread."""
 
@@ -114,7 +136,7 @@ class Connections:
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        return ssl.create_default_context(cafile=str(self._ca_file))
+        return trust_of(self._ca_file)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 
-from testbed.api import Api, Json
+from testbed.api import Api, Json, trust_of
 from testbed.closing import Closing
 from testbed.errors import TestbedError
 from testbed.waiting import WAIT_SECONDS
@@ -107,7 +106,7 @@ class Follower(Closing):
             self._observe(kind, item)
 
     def _lines(self) -> Iterator[bytes]:
-        context = ssl.create_default_context(cafile=str(self._api.ca_file))
+        context = trust_of(self._api.ca_file)
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self._api.port, timeout=_SILENCE_SECONDS, context=context
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import components
-from testbed.api import answers_ok
+from testbed.api import answers_ok, trust_of
 from testbed.components import Ports
 
 _TIMEOUT_SECONDS = 5.0
@@ -43,7 +42,7 @@ def is_healthy(asked: Endpoint, ca_file: Path) -> bool:
 def _connection(asked: Endpoint, ca_file: Path) -> http.client.HTTPConnection:
     if not asked.secured:
         return http.client.HTTPConnection("127.0.0.1", asked.port, timeout=_TIMEOUT_SECONDS)
-    context = ssl.create_default_context(cafile=str(ca_file))
+    context = trust_of(ca_file)
     return http.client.HTTPSConnection(
         "127.0.0.1", asked.port, timeout=_TIMEOUT_SECONDS, context=context
     )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import http.server
+import select
+import socket
 import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +16,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from testbed.api import Api, Connections
+from testbed.api import Api, Connections, trust_of
 from testbed.errors import TestbedError
 
 
@@ -92,3 +96,19 @@ def test_nothing_is_kept_once_it_is_closed(tmp_path: Path) -> None:
         api.connections.close()
         assert all(api.exists("/one") for _ in range(3))
         assert server.accepted == 3
+
+
+def test_a_connection_that_is_reset_before_tls_is_closed(tmp_path: Path) -> None:
+    """An API server that is killed resets what it has not accepted; the test would warn of it."""
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        theirs, _ = server.accept()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+        waiting = select.poll()
+        waiting.register(ours, select.POLLHUP)
+        assert waiting.poll(10_000)
+        with pytest.raises(OSError, match="Bad file descriptor|reset"):
+            trust_of(tmp_path / "ca.crt").wrap_socket(ours, server_hostname="127.0.0.1")
+    gc.collect()
