@@ -17,6 +17,7 @@ COPY reservation reservation
 COPY appwrapper appwrapper
 COPY headstate headstate
 COPY dispatcher dispatcher
+COPY forecast forecast
 COPY webhook webhook
 COPY coordinator coordinator
 COPY extender extender

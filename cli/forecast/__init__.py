@@ -1,1 +1,1 @@
-"""Runs the coordinator's state machine forward on a picture, also with what-if changes. Pure."""
+"""What-if: forecasts of a picture with changes and without them. Pure."""

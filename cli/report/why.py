@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cli.report.forecast.expected import ForecastReport
 from cli.report.gangs import in_order, queue_of, waits
 from cli.report.objects import Event
 from cli.report.order import natural
@@ -17,6 +16,7 @@ from cli.report.room.nodes import told
 from cli.report.room.short_room import Shortage, judged
 from cli.report.room.sums import key_of
 from cli.report.snapshot import Snapshot
+from forecast.expected import ForecastReport
 from kube.objects.core import Pod
 from kube.objects.gang import Gang, GangCondition, GangPodSetStatus, GangShortage
 from scheduling.model.holder import Holder

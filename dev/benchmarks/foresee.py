@@ -22,11 +22,11 @@ import numpy as np
 from benchmarks import philly
 from benchmarks.queueing import SEED, job_of, queue
 from benchmarks.simulation import BEGIN, GPU, Job, Simulation, gpu_node
-from cli.forecast.asking import Pictured, forecast
-from cli.report.forecast.expected import ExpectedReport
 from coordinator.messages.events import NodeSeen
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
+from forecast.asking import Pictured, forecast
+from forecast.expected import ExpectedReport
 
 RUNS = (("Strict", 1.0), ("BestEffort", 1.0), ("Backfill", 1.0), ("Backfill", 3.0))
 LEAST = 600.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from cli.report.forecast.expected import ExpectedReport, ForecastReport, Sure
 from cli.show.parts import Most, left_out
 from cli.show.table import Cell, cut, line, number, rows, title
 from cli.show.words import clock
+from forecast.expected import ExpectedReport, ForecastReport, Sure
 
 _STYLES = {Sure.NOW: "green", Sure.UNKNOWN: "yellow"}
 

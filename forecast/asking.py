@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from cli.forecast.course import Course
-from cli.forecast.estimates import estimates, stamp
-from cli.forecast.forward import Budget, Forward
-from cli.forecast.lengths import ENDS, EXPECTED, Lengths
-from cli.forecast.waiting_statuses import leave_out_waiting_statuses
-from cli.forecast.world import World
-from cli.report.forecast.expected import ForecastReport
 from coordinator.messages.events import Event
 from coordinator.state_machine import CoordinatorState
+from forecast.course import Course
+from forecast.estimates import estimates, stamp
+from forecast.expected import ForecastReport
+from forecast.forward import Budget, Forward
+from forecast.lengths import ENDS, EXPECTED, Lengths
+from forecast.waiting_statuses import leave_out_waiting_statuses
+from forecast.world import World
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
