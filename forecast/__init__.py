@@ -1,1 +1,1 @@
-"""Runs the coordinator's state machine forward on a picture: when waiting gangs start. Pure."""
+"""Runs the coordinator's state machine forward on a picture. Pure."""

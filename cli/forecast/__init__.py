@@ -1,1 +1,1 @@
-"""What-if: forecasts of a picture with changes and without them. Pure."""
+"""What-if: forecasts with changes and without. Pure."""
