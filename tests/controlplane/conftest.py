@@ -66,7 +66,7 @@ def muster(
     with Cluster.start(directory, with_muster(options)) as cluster:
         settings = {"PROVISIONING": "true"}
         yield start_muster(
-            cluster, settings=settings, components=["forecaster", "provisioning", "redis"]
+            cluster, settings=settings, components=["provisioning", "redis"]
         )
     cluster.remove_data()
     if not request.session.testsfailed:
