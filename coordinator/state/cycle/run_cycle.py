@@ -18,7 +18,7 @@ from coordinator.state.verdict_counts import GANG, PODS
 from reservation.edits import merged, with_homeless
 from runtime.controller.moment import Moment
 from scheduling.admission.refusal_memory import Memory
-from scheduling.cycle import next_cycle
+from scheduling.cycle import NodeFacts, next_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
@@ -90,9 +90,8 @@ def question(known: Known, memory: Memory | None, moment: Moment) -> Callable[[]
         known.cache.columns(),
         memory,
         existing=existing_pods(known),
-        holders=Holders(known.cache.holders),
         volumes=_volumes(known),
-        daemons=known.cache.daemons,
+        facts=NodeFacts(Holders(known.cache.holders), known.cache.daemons),
     )
 
 

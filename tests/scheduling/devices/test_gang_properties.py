@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from scheduling.devices.allocator import allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
-from scheduling.devices.node_devices import Claims
 from scheduling.devices.outcome import Allocated, Doubt, Undecided
 from scheduling.devices.steps import StepBudget
+from scheduling.model.restrictions import Claims
 from tests.scheduling.devices.builders import RULES, claim, device, every, exactly, on_node
 
 STEPS = 1_000_000
@@ -147,7 +147,7 @@ def test_verdict_is_that_of_brute_force(
 ) -> None:
     gang = [ClaimGroup(claims, count) for claims, count in world[0]]
     found = world[1]
-    verdict = foresee(gang, found, RULES, STEPS)
+    verdict = foresee(gang, found, RULES, StepBudget(STEPS))
     event(described(verdict))
     by_name = {offer.name: offer for offer in found}
     match verdict:
