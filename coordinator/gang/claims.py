@@ -4,19 +4,21 @@ A pod whose claims are not there yet is as good as not created. What is given to
 to be allocated once the pod is released, and the nodes that reach what was allocated before.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from coordinator.cluster.devices import INSTEAD, Devices
+from coordinator.cluster.devices import Devices
+from coordinator.gang.claim_quota import lacks_quota
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod
+from kube.objects.admission import ResourceQuota
+from scheduling.model.constraints import NodeTerm
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.node_restrictions import with_claims
 from scheduling.model.verdict import Reason
-
-CLAIMS = f"resourceClaims ({INSTEAD})"
 
 MOST_CONSUMERS = 256
 """Pods that one claim may be reserved for: kube-scheduler does not count them, and the API server
@@ -31,7 +33,9 @@ class Claimed:
     hindrance: NotReady | None = None
 
 
-def claimed(standing: Standing, devices: Devices) -> Claimed:
+def claimed(
+    standing: Standing, devices: Devices, quotas: Collection[ResourceQuota] = ()
+) -> Claimed:
     """Give the pods that wait their claims, and leave those out whose claims are not ready."""
     asking = [pod for each in standing for pod in each.waiting if pod.claims]
     if not asking:
@@ -42,7 +46,7 @@ def claimed(standing: Standing, devices: Devices) -> Claimed:
         return Claimed(tuple(_with_claims(each, none) for each in standing), unknown)
     found = {pod.uid: _claims(pod, devices) for pod in asking}
     hindrance = (
-        _first_not_ready(asking, found)
+        _first_not_ready(asking, found, devices, quotas)
         or _shared(asking, found, devices)
         or _several_kinds(standing, found)
     )
@@ -69,7 +73,7 @@ def _given(pod: ObservedPod, claims: PodClaims) -> ObservedPod:
     if not claims or isinstance(claims, ClaimNotReady) or pod.member is None:
         return pod
     shape = pod.member.shape
-    return pod if shape is None else _in_shape(pod, _asking_for(shape))
+    return pod if shape is None else _in_shape(pod, _asking_for(shape, claims))
 
 
 def _in_shape(pod: ObservedPod, shape: PodShape) -> ObservedPod:
@@ -77,9 +81,15 @@ def _in_shape(pod: ObservedPod, shape: PodShape) -> ObservedPod:
     return replace(pod, member=replace(pod.member, shape=shape))
 
 
-def _asking_for(shape: PodShape) -> PodShape:
-    """Say of the shape that what it claims is not judged yet."""
-    return replace(shape, own_unsupported=tuple(sorted({*shape.own_unsupported, CLAIMS})))
+def _asking_for(shape: PodShape, claims: tuple[ResourceClaim, ...]) -> PodShape:
+    return with_claims(shape, unallocated(claims), tuple(_reached_from(claims)))
+
+
+def _reached_from(claims: Iterable[ResourceClaim]) -> Iterable[tuple[str, tuple[NodeTerm, ...]]]:
+    """Yield the nodes that reach what claims were given, where not all do."""
+    for each in claims:
+        if each.allocation is not None and each.allocation.nodes is not None:
+            yield each.name, each.allocation.nodes
 
 
 # ---- why a gang waits for its claims
@@ -94,17 +104,32 @@ def _not_known(devices: Devices) -> NotReady | None:
 
 
 def _first_not_ready(
-    asking: Iterable[ObservedPod], found: Mapping[str, PodClaims]
+    asking: Iterable[ObservedPod],
+    found: Mapping[str, PodClaims],
+    devices: Devices,
+    quotas: Collection[ResourceQuota],
 ) -> NotReady | None:
     """Name the first claim that is not ready, those before the rest that never will be."""
-    missing = [each for pod in asking if isinstance(each := found[pod.uid], ClaimNotReady)]
-    first = min(missing, key=lambda each: not each.permanent, default=None)
-    if first is None:
+    missing = [(pod, each) for pod in asking if isinstance(each := found[pod.uid], ClaimNotReady)]
+    if not missing:
         return None
+    pod, first = min(missing, key=lambda each: not each[1].permanent)
     more = len(missing) - 1
     others = f" (and {more} more {'pod' if more == 1 else 'pods'})" if more else ""
-    reason = Reason.MISCONFIGURED if first.permanent else Reason.GANG_INCOMPLETE
-    return NotReady(reason, f"{first.message}{others}")
+    if first.permanent:
+        return NotReady(Reason.MISCONFIGURED, f"{first.message}{others}")
+    lacks = _lacks_quota(pod, devices, quotas)
+    refused = f"; {lacks}" if lacks else ""
+    return NotReady(Reason.GANG_INCOMPLETE, f"{first.message}{others}{refused}")
+
+
+def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[ResourceQuota]) -> str:
+    """Say why the first claim of a pod that is not made is refused, if a ResourceQuota does."""
+    unmade = next((each for each in pod.claims if each.template and not each.claim), None)
+    if unmade is None:
+        return ""
+    template = devices.index.templates.get((pod.namespace, unmade.template))
+    return lacks_quota(template, devices.index.classes, quotas)
 
 
 def _shared(

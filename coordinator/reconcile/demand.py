@@ -145,8 +145,10 @@ def _setbacks(look: Look) -> int:
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     """Ask for pods whose claims of devices are there; where that does not do, say what lacks."""
-    found, devices = look.view.survey.standing, look.scene.cache.devices
-    ready = claimed(found, devices) if look.view.key in devices.gangs else Claimed(found)
+    found, cache = look.view.survey.standing, look.scene.cache
+    quotas = cache.admission.quotas(look.view.key.namespace)
+    asks = look.view.key in cache.devices.gangs
+    ready = claimed(found, cache.devices, quotas) if asks else Claimed(found)
     if ready.hindrance is not None and ready.hindrance.reason is not Reason.GANG_INCOMPLETE:
         return ready.hindrance
     asked = _demand_of(look, terms, ready.standing, refused)

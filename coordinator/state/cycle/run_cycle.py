@@ -12,6 +12,7 @@ from coordinator.gang.view import GangView
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.cycle.cycle_input import line_up, queues_of
+from coordinator.state.cycle.device_facts import device_facts
 from coordinator.state.cycle.preemption_trials import note_plan, propose
 from coordinator.state.known import Known
 from coordinator.state.verdict_counts import GANG, PODS
@@ -91,7 +92,7 @@ def question(known: Known, memory: Memory | None, moment: Moment) -> Callable[[]
         memory,
         existing=existing_pods(known),
         volumes=_volumes(known),
-        facts=NodeFacts(Holders(known.cache.holders), known.cache.daemons),
+        facts=NodeFacts(Holders(known.cache.holders), known.cache.daemons, device_facts(known)),
     )
 
 

@@ -10,6 +10,7 @@ from coordinator.messages.events import (
 from coordinator.state.known import Known
 from kube.devices.device_facts import DeviceFact
 from runtime.controller.moment import Moment
+from scheduling.model.gang import GangKey
 
 
 def api_seen(event: DeviceApiSeen, known: Known, moment: Moment) -> None:
@@ -45,9 +46,16 @@ def facts_lost(event: DeviceFactsLost, known: Known, moment: Moment) -> None:
 def _changed(known: Known, fact: DeviceFact) -> None:
     devices = known.cache.devices
     known.agenda.dirty |= devices.gangs_of(fact)
+    known.agenda.dirty |= {key for key in devices.gangs if _awaits_devices(known, key)}
     known.agenda.cycle_wanted |= bool(devices.gangs)
 
 
 def _look_at_all(known: Known) -> None:
     known.agenda.dirty |= known.cache.devices.gangs
     known.agenda.cycle_wanted |= bool(known.cache.devices.gangs)
+
+
+def _awaits_devices(known: Known, key: GangKey) -> bool:
+    """Say whether the next wave of a gang waits for what the claims of others will show."""
+    view = known.views.get(key)
+    return view is not None and bool(view.repairs.awaits_devices)

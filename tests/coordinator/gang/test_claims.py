@@ -1,12 +1,15 @@
 """Pods that wait get their claims into their shapes; those whose claims lack are left out."""
 
+import msgspec
+
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims import CLAIMS, MOST_CONSUMERS, claimed
+from coordinator.gang.claims import MOST_CONSUMERS, claimed
 from coordinator.messages.events import DeviceApiSeen
 from kube.codec.observed_pod import ObservedPod
+from kube.objects.admission import ResourceQuota
 from scheduling.model.verdict import Reason
 from tests.coordinator.claimed import SPEC, known_devices, put_claim, standing_of, worker
-from tests.kube.devices.objects import claim_spec, given, request
+from tests.kube.devices.objects import GPU, NODE_IN_A, claim_spec, given, request
 
 
 def refusal(devices: Devices, *pods: ObservedPod) -> tuple[Reason, str]:
@@ -20,7 +23,7 @@ def test_a_gang_without_claims_is_as_it_was() -> None:
     assert claimed(standing, Devices()).standing is standing
 
 
-def test_claims_that_are_to_be_allocated_are_named_as_not_judged() -> None:
+def test_claims_that_are_to_be_allocated_are_given_to_the_shape_and_not_to_its_key() -> None:
     pods = worker(0, "c0"), worker(1, "c1")
     devices = known_devices(*pods)
     put_claim(devices, "c0", "uid-0")
@@ -32,7 +35,23 @@ def test_claims_that_are_to_be_allocated_are_named_as_not_judged() -> None:
     assert shape is not None
     assert pods[0].member is not None
     assert pods[0].member.shape is not None
-    assert shape.unsupported == (CLAIMS,)
+    assert shape.restrictions.claims == (devices.index.claims["team", "c0"].spec,)
+    assert shape.key == pods[0].member.shape.key
+    assert shape != pods[0].member.shape
+
+
+def test_what_is_allocated_already_leaves_the_nodes_that_reach_it() -> None:
+    pods = [worker(n, shared="shared") for n in range(2)]
+    devices = known_devices(*pods)
+    put_claim(devices, "shared", status=given("gpu-0", nodeSelector=NODE_IN_A))
+    found = claimed(standing_of(*pods), devices)
+    assert found.hindrance is None
+    [pod, _] = found.standing[0].waiting
+    assert pod.member is not None
+    assert pod.member.shape is not None
+    added = pod.member.shape.restrictions
+    assert added.claims == ()
+    assert [name for name, _ in added.claimed_from] == ["shared"]
 
 
 def test_a_pod_whose_claim_is_not_made_is_left_out_and_the_first_is_named() -> None:
@@ -46,6 +65,25 @@ def test_a_pod_whose_claim_is_not_made_is_left_out_and_the_first_is_named() -> N
     assert message.startswith("pod w-1, claim gpu: its ResourceClaim is not made yet from Resource")
     assert "FailedResourceClaimCreation" in message
     assert message.endswith("(and 1 more pod)")
+
+
+def test_a_quota_that_has_no_room_for_a_claim_is_named_with_its_numbers() -> None:
+    devices = known_devices(pod := worker(0))
+    keys = {f"{GPU}.deviceclass.resource.k8s.io/devices": "2"}
+    used = dict.fromkeys(keys, "2")
+    body = {
+        "metadata": {"name": "q"},
+        "spec": {"hard": keys},
+        "status": {"hard": keys, "used": used},
+    }
+    full = msgspec.convert(body, ResourceQuota)
+    found = claimed(standing_of(pod), devices, [full]).hindrance
+    assert found is not None
+    assert found.reason == Reason.GANG_INCOMPLETE
+    assert found.message.endswith(
+        "(see Events FailedResourceClaimCreation of the pod); ResourceQuota q has 0 of 2 "
+        "gpu.example.com.deviceclass.resource.k8s.io/devices left, and the claim needs 1"
+    )
 
 
 def test_a_claim_of_another_pod_is_none() -> None:

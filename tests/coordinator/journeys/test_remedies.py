@@ -22,11 +22,12 @@ from kube.codec import pod as pod_codec
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod import pod_shape
 from kube.codec.profiles.scheduler_profiles import STOCK, Profile
+from kube.devices.resource_claims import claim_spec as claim_spec_of
 from kube.objects import names
 from kube.objects.core import Pod
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from scheduling.cycle import run_cycle
-from scheduling.diagnosis import refusals
+from scheduling.diagnosis import claimed_devices, refusals
 from scheduling.diagnosis.refusals import MOST_KINDS
 from scheduling.model.gang import GangKey, Group, Member, Topology
 from scheduling.model.verdict import Reason, Refusal
@@ -139,6 +140,14 @@ def without_replica() -> str:
     return asked.message
 
 
+def of_a_claim() -> str:
+    asked = claim_spec(request(adminAccess=True))
+    [of_request] = claim_spec_of(asked, "spec").requests
+    assert of_request.exactly is not None
+    [feature] = of_request.exactly.unsupported
+    return refused((claimed_devices.unforeseen(feature),))
+
+
 def of_old_kubernetes() -> str:
     devices = known_devices()
     devices.put_api(DeviceApiSeen("1.35", served=True))
@@ -178,6 +187,7 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
     "refusals.equal_pods_differ": (
         (equal_pods_differ, "select by labels that all pods of a group"),
     ),
+    "claimed_devices.unforeseen": ((of_a_claim, "ask for devices of your own instead"),),
     "claims._not_known": ((of_old_kubernetes, "ask for the extended resource of a device plugin"),),
     "claims._shared": ((shared_before_allocation, "give each pod its own by a template"),),
     "claims._several_kinds": ((template_made_anew, "delete these pods"),),
