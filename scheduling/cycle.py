@@ -28,7 +28,8 @@ from scheduling.decision.preemption_pass import PreemptionPass
 from scheduling.decision.reasons import RefusalReasons
 from scheduling.decision.search import GangSearch
 from scheduling.decision.undecided import Undecided
-from scheduling.devices.room import DeviceFacts, DeviceRoom
+from scheduling.devices.node_index import DeviceFacts
+from scheduling.devices.room import DeviceRoom
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import PendingGang

@@ -32,12 +32,13 @@ class ClaimGroup:
 
 @dataclass(frozen=True, slots=True)
 class NodeOffer:
-    """A node: its devices, what else is free, and how many pods of each group it may take at most.
+    """Nodes that are alike: the devices of one, what else is free there, the pods that it may take.
 
-    `pending` are pods of other gangs that are to come to the node, by their claims.
+    `most` are so many of each group. `pending` are pods of other gangs that are to come to each of
+    the nodes, by their claims.
     """
 
-    name: str
+    names: Sequence[str]
     devices: NodeDevices
     most: Mix
     free: Mix = ()
@@ -79,7 +80,7 @@ def foresee(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Alike:
-    """Nodes that hold the same mixes, by name."""
+    """Nodes that hold the same mixes."""
 
     mixes: NodeMixes
     names: list[str] = field(default_factory=list)
@@ -98,7 +99,7 @@ class _Gang:
         self._groups, self._rules, self._steps = groups, rules, steps
         self._claims = [each.claims for each in groups]
         self._rooms: dict[tuple[Mix, Mix], tuple[Mix, ...]] = {}
-        self._alike = self._classes(sorted(nodes, key=lambda offer: offer.name))
+        self._alike = self._classes(sorted(nodes, key=lambda offer: offer.names[0]))
 
     def _classes(self, offers: Iterable[NodeOffer]) -> list[_Alike]:
         """Put nodes together whose devices make one pattern, and that have room for the same."""
@@ -113,7 +114,7 @@ class _Gang:
             key = pattern, room, offer.pending
             if key not in found:
                 found[key] = _Alike(self._mixes(offer, room))
-            found[key].names.append(offer.name)
+            found[key].names.extend(offer.names)
         return list(found.values())
 
     def _limits(self, devices: NodeDevices) -> Mix:

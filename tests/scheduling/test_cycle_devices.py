@@ -12,8 +12,8 @@ from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import NodeFacts, Settings, next_cycle
 from scheduling.devices.allocator import allocate
 from scheduling.devices.node_devices import NodeDevices
+from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.outcome import Allocated
-from scheduling.devices.room import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest
 from scheduling.model.devices.resource_slice import Device, DeviceID
@@ -313,7 +313,7 @@ def test_what_is_taken_over_is_what_is_worked_out_anew(
         taken[name] = ["gpu-0"] if takes else []
         # Slices that did not change are the same objects, as an index of facts keeps them.
         known = facts(devices, taken=taken, edition=edition)
-        index = NodeDevicesIndex(known, index)
+        index = index.renewed(known) if index else NodeDevicesIndex(known)
         anew = NodeDevicesIndex(known)
         for each in ("a", "b", "c"):
             assert index.of(node(each)) == anew.of(node(each))
@@ -324,6 +324,6 @@ def test_a_node_of_which_nothing_changed_is_the_same_object() -> None:
     first = NodeDevicesIndex(known)
     a, b = (first.of(node(each)) for each in ("a", "b"))
     taking = DeviceFacts(known.slices, [DeviceID(DRIVER, "b", "gpu-0")], RULES, 1)
-    second = NodeDevicesIndex(taking, first)
+    second = first.renewed(taking)
     assert second.of(node("a")) is a
     assert second.of(node("b")) != b

@@ -30,7 +30,7 @@ def verdict(
 ) -> Verdict:
     others = tuple(((each,), count) for each, count in pending)
     offers = [
-        NodeOffer("abc"[at], each, (9,) * len(groups), pending=others)
+        NodeOffer(["abc"[at]], each, (9,) * len(groups), pending=others)
         for at, each in enumerate(nodes)
     ]
     wanted = [ClaimGroup((each,), count) for each, count in groups]
@@ -135,8 +135,8 @@ def test_a_search_that_takes_too_long_is_undecided() -> None:
 def test_what_else_is_free_limits_the_mixes() -> None:
     groups = [ClaimGroup((ANY,), 2, (3,)), ClaimGroup((ANY,), 1, (1,))]
     offers = [
-        NodeOffer("a", gpus(4), (2, 1), (6,)),
-        NodeOffer("b", gpus(4, "b"), (0, 1), (6,)),
+        NodeOffer(["a"], gpus(4), (2, 1), (6,)),
+        NodeOffer(["b"], gpus(4, "b"), (0, 1), (6,)),
     ]
     found = foresee(groups, offers, RULES, StepBudget(STEPS))
     assert found == Foreseen((("a", (2, 0)), ("b", (0, 1))), (0, 0))

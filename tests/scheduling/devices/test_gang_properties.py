@@ -60,7 +60,7 @@ def offers(draw: st.DrawFn, kinds: int) -> list[NodeOffer]:
         in_use = [f"{at}" for at in range(len(made)) if taken >> at & 1]
         most = tuple(draw(st.sampled_from([2, 2, 1, 0])) for _ in range(kinds))
         there = draw(st.one_of(st.just(()), st.just(()), pending))
-        alone = NodeOffer(name, on_node(*made, node=name, in_use=in_use), most)
+        alone = NodeOffer([name], on_node(*made, node=name, in_use=in_use), most)
         offer = replace(alone, pending=there)
         found.append(offer if succeeds(offer, foreign(offer)) else alone)
     return found
@@ -149,7 +149,7 @@ def test_verdict_is_that_of_brute_force(
     found = world[1]
     verdict = foresee(gang, found, RULES, StepBudget(STEPS))
     event(described(verdict))
-    by_name = {offer.name: offer for offer in found}
+    by_name = {offer.names[0]: offer for offer in found}
     match verdict:
         case Foreseen(placement, waves):
             assert tuple(map(sum, zip(*(mix for _, mix in placement), strict=True))) == tuple(
