@@ -35,6 +35,7 @@ from tests.controlplane.rayclusters import Json, gang, group
 pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(3600)]
 
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/muster-webhook-tls"
+AUTHORITY = f"/api/v1/namespaces/{NAMESPACE}/secrets/muster-ca"
 CERTIFICATES = f"/apis/cert-manager.io/v1/namespaces/{NAMESPACE}/certificates"
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/muster-webhook"
 FILES = ("tls.crt", "tls.key", "ca.crt")
@@ -101,6 +102,13 @@ class Site:
             return {}
         data = self.cluster.api.get(SECRET).get("data") or {}
         return {name: base64.b64decode(data[name]) for name in FILES if data.get(name)}
+
+    def authority(self) -> bytes:
+        """The certificate that signs; empty while it is replaced."""
+        if not self.cluster.api.exists(AUTHORITY):
+            return b""
+        data = self.cluster.api.get(AUTHORITY).get("data") or {}
+        return base64.b64decode(data.get("tls.crt", ""))
 
     def bundle(self) -> bytes:
         """What the API server trusts when it calls the webhook."""
@@ -234,3 +242,26 @@ def test_no_pod_is_refused_while_the_certificate_is_replaced(site: Site, owner: 
     assert load.wrong == []
     assert served(after["tls.crt"]).serial_number != served(before["tls.crt"]).serial_number
     assert site.bundle() == after["ca.crt"] == before["ca.crt"]
+
+
+def test_a_renewed_authority_is_trusted_once_the_certificate_is_issued_anew(
+    site: Site, owner: Json
+) -> None:
+    """Its key stays, so what it signed before stays good, and no pod is refused meanwhile."""
+    load = Load(site.cluster, owner)
+    authority, before = site.authority(), site.secret()
+    with load.going():
+        site.renew("muster-ca")
+        wait_until(lambda: site.authority() not in (b"", authority), "a new authority")
+        site.renew("muster-webhook")
+        wait_until(
+            lambda: site.secret().get("tls.crt") not in (None, before["tls.crt"]),
+            "the webhook's certificate to be replaced",
+        )
+        site.bring()
+        wait_until(lambda: site.authority() in site.bundle(), "caBundle to have the new authority")
+        answered = load.answered
+        wait_until(lambda: load.wrong or load.answered > answered + 20, "more pods to be asked for")
+    assert load.wrong == []
+    assert site.secret()["ca.crt"] == site.authority() != before["ca.crt"]
+    assert before["ca.crt"] in site.bundle(), "the old one is trusted beside the new"
