@@ -71,6 +71,7 @@ def test_a_gang_over_two_classes_starts_where_both_are_enough(plot: Plot) -> Non
     assert given(plot, "nic") == ["nic-0", "nic-1", "nic-2"]
 
 
+@pytest.mark.long
 def test_what_is_promised_stays_so_while_the_coordinator_restarts(
     plot: Plot, muster: Muster
 ) -> None:
@@ -98,6 +99,24 @@ def test_a_pool_of_another_generation_is_counted_by_its_newest_slices(plot: Plot
     drop_slice(plot, "node")
     add_slice(plot, "node", FOUR, generation=3)
     plot.wait_running("late", 4)
+
+
+def test_pods_that_would_take_the_devices_of_others_come_in_a_later_wave(plot: Plot) -> None:
+    """A worker takes a GPU or else a NIC; released first, it would take the one GPU."""
+    plot.add_node(8)
+    add_slice(plot, "node", ("gpu-0",))
+    add_slice(plot, "node", ("nic-0",), "nic")
+    gpu, nic = add_class(plot), add_class(plot, "nic")
+    either = [{"name": name[-3:], "deviceClassName": name} for name in (gpu, nic)]
+    add_template(plot, "one", request(gpu))
+    add_template(plot, "either", {"name": "devices", "firstAvailable": either})
+    groups = [group(name, 1, **asking(name)) for name in ("either", "one")]
+    plot.create(gang("waves", *groups))
+    plot.wait_running("waves", 3)
+    assert (given(plot), given(plot, "nic")) == (["gpu-0"], ["nic-0"])
+    placed = plot.status("waves")["placement"]["podSets"]
+    waves = {each["name"]: each["assignments"][0].get("wave", 0) for each in placed}
+    assert waves["either"] > waves["one"]
 
 
 def test_a_gang_waits_for_its_claims_and_says_for_which(plot: Plot) -> None:

@@ -1,6 +1,6 @@
 """What the toy controllers do about claims of devices: they make, allocate and delete claims.
 
-A class has the devices of the driver of its name.
+A class has the devices of the driver of its name, and that of any driver those of all.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,12 @@ ALL_SEEN: list[Event] = [
 ]
 
 
+ANY = "any.example.com"
+
+
 def device_class(name: str = GPU) -> Json:
-    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": [_of(name)]}}
+    selectors = [] if name == ANY else [_of(name)]
+    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
 
 
 def _of(driver: str) -> Json:
@@ -123,7 +127,7 @@ def _allocation(results: list[Json]) -> Json:
 def _devices(api: Api, node: str, wanted: Json) -> Iterator[tuple[str, str, str]]:
     for each in api.all("resourceslices"):
         spec = each["spec"]
-        if (spec["nodeName"], spec["driver"]) == (node, wanted["deviceClassName"]):
+        if spec["nodeName"] == node and wanted["deviceClassName"] in (spec["driver"], ANY):
             for device in spec["devices"]:
                 yield spec["driver"], spec["pool"]["name"], device["name"]
 
