@@ -17,6 +17,8 @@ COPY reservation reservation
 COPY appwrapper appwrapper
 COPY headstate headstate
 COPY dispatcher dispatcher
+COPY forecast forecast
+COPY forecaster forecaster
 COPY webhook webhook
 COPY coordinator coordinator
 COPY extender extender

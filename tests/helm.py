@@ -25,6 +25,7 @@ ON: Mapping[str, str] = {
     "volcano-labels": "volcanoLabels.enabled=true",
     "monitoring": "monitoring.enabled=true",
     "redis": "redis.enabled=true",
+    "forecaster": "forecaster.enabled=true",
     "provisioning": "provisioning.enabled=true",
     "node-name": "nodeNamePolicy.enabled=true",
     "network-policies": "networkPolicies.enabled=true",

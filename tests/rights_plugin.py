@@ -53,6 +53,11 @@ _RELEASES = (
     "tests/controlplane/test_attacks.py tries those that do not, and no pod is released without it"
 )
 
+_FORECASTS = (
+    "no request has this verb: policy muster-gangs asks whether an account holds it; without it "
+    "tests/controlplane/test_expected_starts.py would see no estimate"
+)
+
 _LISTS = (
     "asked where an API server has no streaming lists; tests/controlplane has such for the "
     "coordinator, whose reflector is the same"
@@ -65,6 +70,7 @@ RARE = (
     Rare("muster-coordinator", "list", "resourceclaimtemplates.resource.k8s.io", _LISTS),
     Rare("muster-coordinator", "list", "devicetaintrules.resource.k8s.io", _LISTS),
     Rare("muster-coordinator", "release", "gangs.muster.dev", _RELEASES),
+    Rare("muster-forecaster", "forecast", "gangs.muster.dev", _FORECASTS),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.workload.codeflare.dev", _FINALIZERS),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.mcad.ibm.com", _FINALIZERS),
 )

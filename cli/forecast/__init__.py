@@ -1,1 +1,1 @@
-"""Runs the coordinator's state machine forward on a picture, also with what-if changes. Pure."""
+"""What-if: forecasts with changes and without. Pure."""

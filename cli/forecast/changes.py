@@ -12,8 +12,6 @@ from msgspec import structs
 
 from cli.fitting.asked import Asked, as_created, as_gang, beside, job_as_created
 from cli.fitting.simulation import seen_of
-from cli.forecast.pods import made_again
-from cli.forecast.world import AGAIN, FIRST_VERSION, RAY_PODS, World
 from cli.imports.outcome import Fault
 from coordinator.gang.held_start.foresight import foresight_of, quota_refusal
 from coordinator.gang.source import source_of
@@ -27,6 +25,8 @@ from coordinator.messages.events import (
     Teller,
 )
 from coordinator.state_machine import CoordinatorState
+from forecast.pods import made_again
+from forecast.world import AGAIN, FIRST_VERSION, RAY_PODS, World
 from kube.codec.fields import InvalidObject, read_amounts
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.core import Node

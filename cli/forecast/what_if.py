@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from cli.forecast.asking import Pictured
 from cli.forecast.changes import Applying, Changes, check
-from cli.forecast.course import Course
-from cli.forecast.estimates import estimates, stamp
-from cli.report.forecast.expected import ExpectedReport, Sure
 from cli.report.forecast.what_if import DevicesReport, Effect, EffectReport, WhatIfReport
 from coordinator.messages.events import NodeSeen
+from forecast.asking import Pictured
+from forecast.course import Course
+from forecast.estimates import estimates, stamp
+from forecast.expected import ExpectedReport, Sure
 from scheduling.diagnosis.holes import Pool
 from scheduling.model.gang import GangKey
 

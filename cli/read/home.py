@@ -6,10 +6,7 @@ from cli.endings import NotAllowed, NotServed
 from cli.read.reader import Reader
 from kube.api.resources import Resource
 from kube.objects.base import ObjectMeta, OrNull, Part, Slim
-from kube.objects.names import DEFAULT_NAMESPACE, PART_OF, PART_OF_MUSTER
-
-COORDINATOR: Final = "muster-coordinator"
-"""The name of its Deployment, of its account, and of the binding that gives it its rights."""
+from kube.objects.names import COORDINATOR, DEFAULT_NAMESPACE, PART_OF, PART_OF_MUSTER
 
 BINDINGS: Final = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", namespaced=False

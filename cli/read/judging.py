@@ -23,13 +23,7 @@ from cli.report.fit import (
     not_created,
     unlabelled_namespace,
 )
-from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.priority import AllowedClasses
-from coordinator.queues.waiting_limit import WaitingLimit
-from coordinator.settings import Settings
-from coordinator.state.known import Known
-from coordinator.state_machine import CoordinatorState
-from kube.codec.profiles.written_profiles import profiles_of
+from coordinator.deployed import state_of
 from runtime.controller.moment import Moment
 from scheduling.model.verdict import Reason
 
@@ -118,17 +112,6 @@ def _answer(simulation: Simulation, asked: Asked, verdict: Verdict) -> FitOfObje
         simulation.most(asked) if verdict.count_matters else (),
         (*asked.notes, *simulation.who_has_quota(verdict)),
     )
-
-
-def state_of(settings: Settings) -> CoordinatorState:
-    """Return the state of a coordinator that was just started with these settings."""
-    known = Known(
-        allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
-        cache=ClusterCache(settings.namespace),
-        waiting_limit=WaitingLimit(settings.waiting_per_namespace),
-        profiles=profiles_of(settings.profiles),
-    )
-    return CoordinatorState(known)
 
 
 def moment() -> Moment:

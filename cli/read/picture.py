@@ -2,74 +2,20 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
-from typing import Any
 
-from msgspec.structs import replace
-
-from appwrapper.gang.watched import AppWrapperReading, as_gang
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.fitting.unseen_parents import with_unseen_parents
 from cli.read.own_queues import get_queues, only
 from cli.read.reader import Reader
-from coordinator.messages.events import (
-    AdmissionRuleSeen,
-    AdmissionRulesListed,
-    ClusterSeen,
-    DeviceClassSeen,
-    Event,
-    FactSeen,
-    FactsSeen,
-    GangSeen,
-    NamespaceSeen,
-    NodeSeen,
-    PodSeen,
-    PriorityClassSeen,
-    QueueSeen,
-    RayOwnerSeen,
-    Teller,
-)
+from coordinator.messages.events import Event, NamespaceSeen, QueueSeen
+from forecast.picture import QUEUES, RULES, Listed, facts, namespaced, rest, room
 from kube.api import resources
-from kube.api.resources import Resource
-from kube.codec.observed_pod import observe
 from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.codec.volumes.storage import WATCHES, StorageWatch
-from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
-from kube.objects.app_wrapper import AppWrapper
-from kube.objects.core import DeviceClass, Namespace, Node, Pod, PriorityClass
-from kube.objects.gang import Gang
-from kube.objects.names import RAY_NODE_TYPE, RAY_NODE_TYPES
-from kube.objects.queues.queue import GangQueue
-from kube.objects.ray import RayCluster, RayJob, RayService
-from kube.ray.ray_cluster import essential
-from kube.ray.ray_owner import essential_job, essential_service
-from kube.ray.wrapped_by import is_made_for_wrapper
-
-_RAY_PODS = f"{RAY_NODE_TYPE} in ({','.join(RAY_NODE_TYPES)})"
-_OTHER_PODS = f"{RAY_NODE_TYPE} notin ({','.join(RAY_NODE_TYPES)})"
-_NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One list: how its objects become events, and what is unknown where it may not be read.
-
-    `is_room` says that without it nothing is known of the room on nodes. `always` are events that
-    follow a list however many objects it has.
-    """
-
-    resource: Resource
-    kind: type[Any]
-    event: Callable[[Any], Event | None]
-    without: str = ""
-    label_selector: str = ""
-    field_selector: str = ""
-    is_room: bool = False
-    may_be_absent: bool = False
-    always: tuple[Event, ...] = ()
+from kube.objects.core import Namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +48,10 @@ async def read_picture(
     reader: Reader, profiles: Profiles, namespaces: Sequence[str], queues: Collection[str]
 ) -> Picture:
     """Read all but volumes; raises CannotRead where not even these queues can be read."""
-    kinds = (*_room(profiles), *_rest())
+    kinds = (*room(profiles), *rest())
     found = await asyncio.gather(_queues(reader, queues), *(_read(reader, each) for each in kinds))
     picture = _with_absent(_joined(found), namespaces)
-    narrowed = [each for each in _namespaced() if each.resource.plural in picture.missing]
+    narrowed = [each for each in namespaced() if each.resource.plural in picture.missing]
     return picture.beside(await _narrowed(reader, narrowed, namespaces))
 
 
@@ -125,108 +71,11 @@ async def read_volumes(reader: Reader) -> Picture:
 async def _facts(reader: Reader, watch: StorageWatch) -> Picture:
     """Read facts of one kind; one that cannot be read counts as if none could."""
     try:
-        found = await reader.list(watch.resource, watch.kind)
-        seen = [FactSeen(watch.observe(each).fact) for each in found]
+        return Picture(tuple(facts(watch, await reader.list(watch.resource, watch.kind))))
     except NotServed:
-        seen = []
+        return Picture(tuple(facts(watch, ())))
     except (NotAllowed, ValueError) as fault:
         return Picture((), (f"{fault}: gangs whose pods mount claims are refused",))
-    return Picture((*seen, FactsSeen(watch.fact)))
-
-
-def _room(profiles: Profiles) -> Iterable[Listed]:
-    """List what takes and gives room."""
-    seen = partial(_pod, profiles=profiles)
-    ray, others = Teller.RAY_POD_WATCH, Teller.POD_WATCH
-    yield Listed(resources.NODES, Node, NodeSeen, is_room=True)
-    yield Listed(
-        resources.PODS, Pod, partial(seen, teller=ray), label_selector=_RAY_PODS, is_room=True
-    )
-    yield Listed(
-        resources.PODS,
-        Pod,
-        partial(seen, teller=others),
-        label_selector=_OTHER_PODS,
-        field_selector=_NOT_ENDED,
-        is_room=True,
-    )
-    yield Listed(resources.GANGS, Gang, GangSeen, is_room=True)
-    yield Listed(resources.RAY_CLUSTERS, RayCluster, _cluster, is_room=True)
-    for resource in (resources.APP_WRAPPERS, resources.MCAD_APP_WRAPPERS):
-        read = partial(_app_wrapper, api_version=f"{resource.group}/{resource.version}")
-        yield Listed(resource, AppWrapper, read, is_room=True, may_be_absent=True)
-
-
-def _rest() -> Iterable[Listed]:
-    """List what else a decision depends on."""
-    order = "the order of gangs that wait may be another"
-    yield from _namespaced()
-    yield Listed(
-        resources.PRIORITY_CLASSES,
-        PriorityClass,
-        PriorityClassSeen,
-        "priorities are taken for 0",
-    )
-    yield Listed(
-        resources.RUNTIME_CLASSES,
-        RuntimeClass,
-        AdmissionRuleSeen,
-        "RuntimeClasses are taken to add nothing to pods",
-        always=(AdmissionRulesListed(RuntimeClass),),
-    )
-    yield Listed(
-        resources.DEVICE_CLASSES,
-        DeviceClass,
-        _device_class,
-        "resources of DeviceClasses are taken for plain ones",
-        may_be_absent=True,
-    )
-    yield Listed(resources.RAY_JOBS, RayJob, _job, order, may_be_absent=True)
-    yield Listed(resources.RAY_SERVICES, RayService, _service, order, may_be_absent=True)
-
-
-def _namespaced() -> Iterable[Listed]:
-    """List what matters of the namespaces alone that are asked about."""
-    yield Listed(resources.NAMESPACES, Namespace, NamespaceSeen)
-    for kind, resource in _RULES.items():
-        listed = AdmissionRulesListed(kind)
-        yield Listed(resource, kind, AdmissionRuleSeen, always=(listed,))
-
-
-_RULES: dict[type[AdmissionRule], Resource] = {
-    LimitRange: resources.LIMIT_RANGES,
-    ResourceQuota: resources.RESOURCE_QUOTAS,
-}
-
-
-# ---- objects
-
-
-def _pod(found: Pod, profiles: Profiles, teller: Teller) -> Event:
-    return PodSeen(observe(found, profiles), teller)
-
-
-def _cluster(found: RayCluster) -> Event | None:
-    """Take a RayCluster that is wrapped for none: its pods are of the gang of its AppWrapper."""
-    return None if is_made_for_wrapper(found.metadata) else ClusterSeen(essential(found))
-
-
-def _app_wrapper(found: AppWrapper, api_version: str) -> Event:
-    """Read an AppWrapper of a list, whose items do not say of which API they are."""
-    known = replace(found, api_version=found.api_version or api_version)
-    return ClusterSeen(as_gang(AppWrapperReading()(known)))
-
-
-def _device_class(found: DeviceClass) -> Event:
-    return DeviceClassSeen(found)
-
-
-def _job(found: RayJob) -> Event:
-    return RayOwnerSeen(essential_job(found))
-
-
-def _service(found: RayService) -> Event:
-    return RayOwnerSeen(essential_service(found))
 
 
 # ---- reading
@@ -238,7 +87,7 @@ async def _queues(reader: Reader, names: Collection[str]) -> Picture:
     Of the others even the names are not known, so that only quota of these can be judged.
     """
     try:
-        return await _list(reader, Listed(resources.GANG_QUEUES, GangQueue, QueueSeen))
+        return await _list(reader, QUEUES)
     except NotAllowed as refusal:
         found = await get_queues(reader, names)
         if {each.metadata.name for each in found} != {*names}:
@@ -268,8 +117,7 @@ async def _list(reader: Reader, listed: Listed, namespace: str = "") -> Picture:
         if not listed.may_be_absent:
             raise
         found = ()
-    events = (listed.event(each) for each in found)
-    return Picture((*(each for each in events if each is not None), *listed.always))
+    return Picture(tuple(listed.events(found)))
 
 
 def _not_allowed(listed: Listed, refusal: NotAllowed) -> Picture:
@@ -280,7 +128,7 @@ def _not_allowed(listed: Listed, refusal: NotAllowed) -> Picture:
     return Picture(listed.always, unread, missing, listed.is_room)
 
 
-_NARROWED = frozenset({"namespaces", *(each.plural for each in _RULES.values())})
+_NARROWED = frozenset({"namespaces", *(each.plural for each in RULES.values())})
 
 
 async def _narrowed(reader: Reader, kinds: Iterable[Listed], namespaces: Sequence[str]) -> Picture:

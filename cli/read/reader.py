@@ -5,11 +5,9 @@ when they run.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import AsyncIterator, Mapping, MutableSequence, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Generic, Protocol, TypeVar
-
-import msgspec
+from typing import Any, Protocol, TypeVar
 
 from cli.endings import (
     LOG_IN_AGAIN,
@@ -24,7 +22,7 @@ from cli.read.dry_created import Answer, DryCreated, refused_with
 from cli.read.target import Target
 from cli.stderr_log import log_to_stderr
 from kube.api.access import Access, is_caller_allowed
-from kube.api.bodies import decode, encode
+from kube.api.bodies import decode, decoded, encode
 from kube.api.client import Client, selectors
 from kube.api.credentials import load_access
 from kube.api.errors import (
@@ -100,23 +98,6 @@ class Reader(Protocol):
         """Return the document of OpenAPI that has the schema of a kind."""
 
 
-class _Place(msgspec.Struct):
-    name: str = ""
-    namespace: str = ""
-
-
-class _Named(msgspec.Struct):
-    metadata: _Place = msgspec.field(default_factory=_Place)
-
-
-class _Items(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
-
-
-class _ItemsAs(msgspec.Struct, Generic[T]):
-    items: list[T] | None = None
-
-
 class ApiReader:
     """Reads through the API server; one object that cannot be decoded takes no other with it."""
 
@@ -170,7 +151,7 @@ class ApiReader:
             limit=PAGE,
         )
         async for page in pages:
-            for each in _decoded(page, as_, faults):
+            for each in decoded(page, as_, faults):
                 yield each
 
     async def get(
@@ -235,24 +216,6 @@ class ApiReader:
             return decode(found, dict[str, Any])
         except KubeError as error:
             raise CannotRead(f"its schema cannot be read: {one_line(str(error))}") from error
-
-
-def _decoded(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Sequence[T]:
-    """Decode a page at once, and only where that fails its objects one by one."""
-    try:
-        return decode(page, _ItemsAs[as_]).items or ()  # type: ignore[valid-type]
-    except Garbled:
-        return list(_decodable(page, as_, faults))
-
-
-def _decodable(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Iterator[T]:
-    for raw in decode(page, _Items).items or ():
-        try:
-            yield decode(bytes(raw), as_)
-        except Garbled as error:
-            place = decode(bytes(raw), _Named).metadata
-            named = f"{place.namespace}/{place.name}" if place.namespace else place.name
-            faults.append(f"{as_.__name__} {named} is left out: {error.__cause__}")
 
 
 @asynccontextmanager

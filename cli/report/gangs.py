@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from cli.report.forecast.told import ToldReport, told
 from cli.report.order import natural
 from cli.report.room.sums import placement_of
 from kube.codec.fields import created_at, moment_of, quantity
@@ -38,6 +39,8 @@ class GangReport(msgspec.Struct, frozen=True, rename="camel"):
     message: str
     created: str
     holds: Mapping[str, str] = {}
+    expected_start: ToldReport | None = None
+    """What the forecaster told of one that waits."""
 
     @property
     def key(self) -> str:
@@ -60,6 +63,7 @@ def gang_report(gang: Gang) -> GangReport:
         message=status.message,
         created=gang.metadata.creation_timestamp or "",
         holds=holds(gang),
+        expected_start=told(gang) if waits(gang) else None,
     )
 
 

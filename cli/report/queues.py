@@ -16,13 +16,13 @@ from cli.report.fair_share import (
     reasons_of_order,
     share_of,
 )
-from cli.report.forecast.expected import ForecastReport
 from cli.report.gangs import GangReport, by_name, gang_report, has_failed, in_order, queue_of, waits
 from cli.report.order import natural
 from cli.report.queue_usage import usage_of
 from cli.report.quota_holders import QuotaHolders
 from cli.report.room.nodes import told
 from cli.report.snapshot import QUEUES, Snapshot
+from forecast.expected import ForecastReport
 from kube.codec.fields import quantity
 from kube.objects.base import Quantities
 from kube.objects.queues.queue import GangQueue

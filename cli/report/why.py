@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cli.report.forecast.expected import ForecastReport
+from cli.report.forecast.told import ToldReport, told
 from cli.report.gangs import in_order, queue_of, waits
 from cli.report.objects import Event
 from cli.report.order import natural
 from cli.report.quota_holders import QuotaHolders
 from cli.report.reasons import EXPLANATIONS
-from cli.report.room.nodes import told
+from cli.report.room.nodes import told as told_of
 from cli.report.room.short_room import Shortage, judged
 from cli.report.room.sums import key_of
 from cli.report.snapshot import Snapshot
+from forecast.expected import ForecastReport
 from kube.objects.core import Pod
 from kube.objects.gang import Gang, GangCondition, GangPodSetStatus, GangShortage
 from scheduling.model.holder import Holder
@@ -92,7 +93,7 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     """One gang. `of` is how many wait in its queue, `ahead` names the nearest ones before it.
 
     `quota` says who has the quota that it lacks, and whether reclaim would help. `forecast` is
-    there where it was asked for.
+    there where it was asked for, `expected_start` where the forecaster told it.
     """
 
     namespace: str
@@ -119,6 +120,7 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     history: tuple[HistoryReport, ...]
     unread: tuple[str, ...] = ()
     forecast: ForecastReport | None = None
+    expected_start: ToldReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,8 @@ def why_report(found: Snapshot, case: Case) -> WhyReport:
         conditions=tuple(f"{each.type}={each.status} {each.reason}" for each in status.conditions),
         notes=tuple(each.message for each in status.conditions if _is_note(each)),
         history=tuple(_history(case.events)),
-        unread=told(found.unread),
+        unread=told_of(found.unread),
+        expected_start=told(gang) if waits(gang) else None,
     )
 
 

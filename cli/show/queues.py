@@ -57,6 +57,8 @@ def _one(found: OneQueueReport, output: str, now: float) -> Callable[[Console], 
             _because(console, found, limits)
         if found.forecast is not None:
             expected.many(console, found.forecast, found.queue.name, output, limits)
+        else:
+            expected.many_told(console, found.waiting, output, now, limits)
         console.print()
         title(console, f"{len(found.holding)} holding room")
         if found.holding:

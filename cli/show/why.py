@@ -24,7 +24,7 @@ def table(found: WhyReport, output: str, now: float) -> Callable[[Console], None
 
     def printed(console: Console) -> None:
         _head(console, found, now)
-        expected.one(console, f"{found.namespace}/{found.name}", found.forecast)
+        _expected(console, found, now)
         _pod_sets(console, found, output)
         for each in found.pod_sets:
             if each.short is not None:
@@ -53,6 +53,14 @@ def _head(console: Console, found: WhyReport, now: float) -> None:
         line(console, f"{found.reason}: {found.message}", style)
     if found.means and found.reason not in _GOOD:
         line(console, f"means: {found.means}")
+
+
+def _expected(console: Console, found: WhyReport, now: float) -> None:
+    """Write when it is expected to start: as it was worked out now, else as it was told."""
+    if found.forecast is not None:
+        expected.one(console, f"{found.namespace}/{found.name}", found.forecast)
+    else:
+        expected.told(console, found.expected_start, now)
 
 
 def _place(found: WhyReport) -> str:

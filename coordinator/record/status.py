@@ -9,9 +9,21 @@ from kube.objects.gang import GangStatus
 
 
 def recorded(status: GangStatus) -> Status:
-    """The status that a Gang object holds, in the form that `status_of` makes."""
+    """The status that a Gang object holds, in the form that `status_of` makes.
+
+    Without what others write: it is nothing that the coordinator would write anew.
+    """
     found: Status = pruned(msgspec.to_builtins(status))
+    for name in _OF_OTHERS:
+        found.pop(name, None)
     return found
+
+
+_OF_OTHERS = tuple(
+    each.encode_name
+    for each in msgspec.structs.fields(GangStatus)
+    if each.name in GangStatus.of_others
+)
 
 
 def pruned(value: Any) -> Any:

@@ -115,6 +115,11 @@ CASES = {
         3,
         foreseen.measure_foresee,
     ),
+    "estimates": Case(
+        "How far off is what gangs are told of their start, on two traces?",
+        6,
+        traces.measure_estimates,
+    ),
     "what-if": Case(
         "How long does a what-if take with 1,000 gangs that wait?", 3, foreseen.measure_what_if
     ),

@@ -13,12 +13,12 @@ from math import inf
 from benchmarks.measure import Outcome, Row, median_within
 from benchmarks.queueing import queue
 from benchmarks.simulation import GPU, Job, Simulation, gpu_node
-from cli.forecast.asking import Pictured, forecast
 from cli.forecast.changes import Changes
 from cli.forecast.what_if import what_if
 from coordinator.messages.events import Event, NodeSeen
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
+from forecast.asking import Pictured, forecast
 from kube.objects import names
 
 NODES, WAITING = 5_000, 1_000

@@ -8,11 +8,11 @@ come one at a time (`packing`) are measured pair by pair, one seed a pair, gangs
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import packing, philly, queueing
-from benchmarks.measure import Outcome, Row, judged, median_within, stated
+from benchmarks import foresee, packing, philly, queueing
+from benchmarks.measure import Outcome, Row, beyond_within, judged, median_within, stated
 from benchmarks.openb import read_machines, read_pods
 
 VARIABLE = "MUSTER_TRACES"
@@ -128,6 +128,56 @@ def measure_queueing(_runs: int) -> Outcome:
 
 def _row(name: str, ours: float, floor: float) -> Row:
     return Row(name, "s", (ours,), (floor,))
+
+
+NODES_FORESEEN = 8
+"""Of 8 GPUs, for both traces."""
+EXACT_AIM, EXACT_P90_AIM, WRONG_AIM = 5.0, 60.0, 60.0
+"""Per cent of the wait by which an estimate may be off as a gang comes: median, p90, median."""
+WITHIN_AIM = (75.0, 90.0)
+"""Per cent of the gangs that are to start within their range, with wrong and learned durations."""
+BESIDE = 5.0
+"""Per cent of the wait by which an estimate may be worse than a baseline."""
+
+
+def measure_estimates(gangs: int) -> Outcome:
+    """Compare when `gangs` of each replay were told that they start with when they did."""
+    rows, notes = [], []
+    for file, _ in PHILLY:
+        jobs = philly.read_jobs(folder() / file)
+        found = foresee.replays(jobs, NODES_FORESEEN, foresee.GPUS, gangs)
+        rows += [row for each in found for row in _of_estimates(Path(file).stem, each)]
+        notes += [Path(file).stem, *foresee.HEAD.splitlines(), *map(foresee.row, found)]
+    return Outcome(rows, notes=notes)
+
+
+def _of_estimates(trace: str, found: foresee.Found) -> Iterator[Row]:
+    """Yield what is aimed at of one replay: errors as gangs come, and how many start in range."""
+    where = f"{found.durations} durations, {found.rule}, {trace}"
+    first = found.errors("first")
+    if not first:
+        return
+    median = foresee.percentile(first, 50)
+    if found.durations == "exact":
+        yield median_within(Row(f"error, {where}", "%", (median,)), EXACT_AIM)
+        p90 = Row(f"error, p90, {where}", "%", (foresee.percentile(first, 90),))
+        yield median_within(p90, EXACT_P90_AIM)
+    elif found.durations == "wrong":
+        yield median_within(Row(f"error, {where}", "%", (median,)), WRONG_AIM)
+    for kind, name in (("planned", "plan of starts"), ("mean_of_ten", "mean of ten")):
+        errors = found.errors(kind)
+        if errors:
+            beside = (foresee.percentile(errors, 50),)
+            yield beyond_within(
+                Row(f"error, floor {name}, {where}", "%", (median,), beside), BESIDE
+            )
+    if found.durations != "exact":
+        low, high = WITHIN_AIM
+        yield judged(
+            Row(f"within the range, {where}", "%", (found.inside,)),
+            f"{low:g} to {high:g} %",
+            lambda row: low <= row.ours[0] <= high,
+        )
 
 
 def _late(result: queueing.Result, strict: queueing.Result) -> float:

@@ -17,7 +17,7 @@ IMAGE = "muster:dev"
 VALKEY = "valkey/valkey:8.1.4-alpine"
 SCALED = ("webhook", "coordinator", "extender", "wrapper", "redis")
 """The programs of which there may be as many as one likes."""
-SET = ("webhook", "coordinator", "extender", "wrapper", "redis")
+SET = (*SCALED, "forecaster")
 """The programs that have settings."""
 FIXED = frozenset(
     (

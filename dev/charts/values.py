@@ -12,9 +12,10 @@ from typing import Any
 
 import yaml
 
-from charts.openings import FIXED, VALKEY
+from charts.openings import FIXED, SCALED, VALKEY
 from coordinator.settings import Settings as CoordinatorSettings
 from extender.settings import Settings as ExtenderSettings
+from forecaster.settings import Settings as ForecasterSettings
 from headstate.settings import Settings as RedisSettings
 from runtime.program import ProgramSettings
 from webhook.settings import Settings as WebhookSettings
@@ -28,6 +29,7 @@ SETTINGS: Mapping[str, type[ProgramSettings]] = {
     "extender": ExtenderSettings,
     "wrapper": WrapperSettings,
     "redis": RedisSettings,
+    "forecaster": ForecasterSettings,
 }
 BY_SWITCH = {"coordinator": {"APP_WRAPPERS", "PROVISIONING"}, "extender": {"APP_WRAPPERS"}}
 """Settings that follow from another value."""
@@ -94,6 +96,7 @@ def _choices() -> Iterator[Value]:
     valkey = "the image of its servers, Valkey or Redis 7.0 or newer; best with a digest"
     yield Value("redis.image", VALKEY, _TEXT, valkey)
     yield Value("redis.storage", "5Gi", _QUANTITY, "the volume of each server")
+    yield _off("forecaster.enabled", "waiting Gangs say when they are expected to start")
     yield _off(
         "provisioning.enabled", "Cluster Autoscaler is asked for nodes where a queue says so"
     )
@@ -121,7 +124,8 @@ def _off(path: str, text: str) -> Value:
 def _programs(resources: Mapping[str, Json]) -> Iterator[Value]:
     for name, settings in SETTINGS.items():
         what = "how many there are; empty: 2, or 3 with highAvailability"
-        yield Value(f"{name}.replicas", None, _REPLICAS, what)
+        if name in SCALED:
+            yield Value(f"{name}.replicas", None, _REPLICAS, what)
         prefix = settings.model_config["env_prefix"]
         text = f"settings by the name of their variable without `{prefix}`"
         yield Value(f"{name}.settings", {}, settings_schema(name), text)

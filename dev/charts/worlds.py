@@ -27,6 +27,7 @@ SWITCHES = (
     Switch("app-wrapper", ".Values.appWrappers.enabled"),
     Switch("wrapped-secrets", ".Values.appWrappers.secrets"),
     Switch("redis", ".Values.redis.enabled"),
+    Switch("forecaster", ".Values.forecaster.enabled"),
     Switch("provisioning", ".Values.provisioning.enabled"),
     Switch("dashboard", ".Values.dashboard.enabled"),
     Switch("viewer", ".Values.roles.viewer"),

@@ -67,6 +67,7 @@ class Muster:
     coordinator_health: list[int] = field(default_factory=list)
     wrappers: list[Process] = field(default_factory=list)
     wrapper_health: list[int] = field(default_factory=list)
+    forecaster_health: int = 0
 
     def start_coordinator(
         self, kubeconfig: Path | None = None, settings: Mapping[str, str] | None = None
@@ -129,6 +130,11 @@ class Muster:
         _wait_ready(process, port)
         return process
 
+    def start_forecaster(self, settings: Mapping[str, str]) -> Process:
+        """Start what tells Gangs their expected starts."""
+        process, self.forecaster_health = start_forecaster(self.cluster, settings)
+        return process
+
     def wait_ready(self) -> None:
         """Wait until every program that runs is synced and serves."""
         _wait_ready(self.webhook, self.webhook_health)
@@ -149,6 +155,10 @@ class Muster:
     def wait_led(self, program: str = "coordinator") -> None:
         """Wait until a replica of the program leads."""
         wait_until(lambda: bool(self.leader(program)), f"a {program} to lead")
+
+    def forecaster_metrics(self) -> str:
+        """The metrics page of the forecaster."""
+        return _get(self.forecaster_health, "/metrics")
 
     def metrics(self, number: int = 0) -> str:
         """The metrics page of one coordinator."""
@@ -197,6 +207,22 @@ def wait_app_wrappers_trusted(cluster: Cluster) -> None:
     made = [cluster.api.get(path)["metadata"]["creationTimestamp"] for path in paths]
     trusted = max(map(datetime.fromisoformat, made)) + HEARD
     wait_until(lambda: datetime.now(UTC) > trusted, "the rules for AppWrappers to be trusted")
+
+
+def start_forecaster(cluster: Cluster, settings: Mapping[str, str]) -> tuple[Process, int]:
+    """Start what tells Gangs their expected starts, with the rights of the manifests.
+
+    Returns its health port too. It is ready when it has told what there was to tell.
+    """
+    rbac = ROOT / "manifests" / "forecaster" / "rbac.yaml"
+    cluster.kubectl("apply", *_AS_THEY_ARE, "-f", str(rbac))
+    own = cluster.service_account_kubeconfig(NAMESPACE, "muster-forecaster")
+    port = cluster.ports.allocate()
+    chosen = {"KUBECONFIG": str(own), "LISTEN_PORT": str(port), **settings}
+    environment = _environment("MUSTER_FORECASTER_", chosen)
+    process = cluster.spawn("forecaster", [sys.executable, "-m", "forecaster"], environment)
+    _wait_ready(process, port)
+    return process, port
 
 
 @dataclass(frozen=True)

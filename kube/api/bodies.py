@@ -1,6 +1,7 @@
 """Decodes answers of the API server and encodes what it is sent."""
 
-from typing import Any, TypeVar
+from collections.abc import Iterator, MutableSequence, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import orjson
@@ -27,3 +28,44 @@ def decode_as(as_: type[Any] | None, body: bytes) -> Any:
     """Decode an answer where a type is asked for; else return its bytes."""
     """Decode an answer where a type is asked for; else return its bytes."""
     return body if as_ is None else decode(body, as_)
+
+
+# ---- pages of lists
+
+
+class _Place(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct):
+    metadata: _Place = msgspec.field(default_factory=_Place)
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class _ItemsAs(msgspec.Struct, Generic[T]):
+    items: list[T] | None = None
+
+
+def decoded(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Sequence[T]:
+    """Decode a page at once, and where that fails its objects one by one.
+
+    `faults` gets a line for each that is left out.
+    """
+    try:
+        return decode(page, _ItemsAs[as_]).items or ()  # type: ignore[valid-type]
+    except Garbled:
+        return list(_decodable(page, as_, faults))
+
+
+def _decodable(page: bytes, as_: type[T], faults: MutableSequence[str]) -> Iterator[T]:
+    for raw in decode(page, _Items).items or ():
+        try:
+            yield decode(bytes(raw), as_)
+        except Garbled as error:
+            place = decode(bytes(raw), _Named).metadata
+            named = f"{place.namespace}/{place.name}" if place.namespace else place.name
+            faults.append(f"{as_.__name__} {named} is left out: {error.__cause__}")

@@ -2,7 +2,8 @@
 
 Each known field that changes is replaced, and one that is not written any more is removed. A field
 that another release knows and this one does not stays: while programs are updated one after the
-other, the older must not undo what the newer wrote. That holds for fields of spec and status
+other, the older must not undo what the newer wrote. So does a field `of_others`, which another
+program writes. That holds for fields of spec and status
 themselves; what lies below one of them, such as an item of a list, is written whole.
 """
 
@@ -31,7 +32,8 @@ def fields_patch(part: str, written: Mapping[str, Any], before: msgspec.Struct) 
 def _changes(path: str, written: Mapping[str, Any], before: msgspec.Struct) -> Iterator[Operation]:
     """Compare as structs, in which what is absent and what is empty look the same."""
     after, empty = msgspec.convert(written, type(before)), type(before)()
-    for field in msgspec.structs.fields(type(before)):
+    of_others = getattr(type(before), "of_others", ())
+    for field in (e for e in msgspec.structs.fields(type(before)) if e.name not in of_others):
         was, is_now, nothing = (getattr(each, field.name) for each in (before, after, empty))
         where, name = f"{path}/{field.encode_name}", field.encode_name
         if name in written and (is_now != was or is_now == nothing):

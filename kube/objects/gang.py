@@ -20,6 +20,7 @@ PRIORITY: dict[str, Any] = {"minimum": -(2**31), "maximum": 2**31 - 1, "format":
 Count = Annotated[int, Allows(**COUNT)]
 
 HELD_PHASES = ("Waiting", "Resumed", "Suspending")
+BASES = ("Now", "Forward", "Rate", "Unknown")
 PHASES = ("Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed", "Finished")
 
 _MINIMUM_RULE = (
@@ -251,10 +252,40 @@ class GangBreaks(Slim, frozen=True):
     ] = ""
 
 
+class GangEstimate(Slim, frozen=True):
+    """When a waiting gang was expected to start, as it was told at one time."""
+
+    time: Annotated[str, Allows("When; absent where nothing tells it.", format="date-time")] = ""
+    earliest: Annotated[str, Allows("If what runs ends sooner.", format="date-time")] = ""
+    latest: Annotated[str, Allows("If it ends later.", format="date-time")] = ""
+    as_of: Annotated[str, Allows("When it was worked out.", required=True, format="date-time")] = ""
+
+
+class GangExpectedStart(GangEstimate, frozen=True):
+    """When a waiting gang is expected to start, and why; `first` is what was told of it first."""
+
+    basis: Annotated[
+        str,
+        Allows(
+            "Now: the next cycle admits it. Forward: the rules were run forward to its start. "
+            "Rate: by how fast its queue moves. Unknown: nothing tells.",
+            required=True,
+            enum=list(BASES),
+        ),
+    ] = ""
+    reason: Annotated[str, Allows("Why, in one sentence.", maxLength=1024)] = ""
+    moved: Annotated[
+        str, Allows("Why it is later than was told at first, by more than the range.")
+    ] = ""
+    first: GangEstimate | None = None
+
+
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
     schema_extra: ClassVar[dict[str, Any]] = ATOMIC
+    of_others: ClassVar[frozenset[str]] = frozenset({"expected_start"})
+    """What the forecaster writes: the coordinator leaves it as it is, and decides nothing by it."""
 
     phase: Annotated[str, Allows(enum=list(PHASES))] = ""
     epoch: Annotated[
@@ -294,6 +325,10 @@ class GangStatus(Part, frozen=True):
     held: GangHeld | None = None
     refused_releases: GangRefusedReleases | None = None
     breaks: GangBreaks | None = None
+    expected_start: Annotated[
+        GangExpectedStart | None,
+        Allows("When the gang is expected to start, where the forecaster runs."),
+    ] = None
 
 
 class GangMeta(ObjectMeta, frozen=True):

@@ -80,6 +80,8 @@ STOPPED = (
     "muster-release"  # holds the Lease where `muster release` has all coordinators stand still
 )
 DEFAULT_NAMESPACE = "muster-system"
+COORDINATOR = "muster-coordinator"
+"""Its Deployment, its account, and the binding that gives it its rights."""
 KUBE_SYSTEM = "kube-system"
 """No RayCluster there or in Muster's namespace is a gang, whatever labels say: what Muster needs
 must not wait for it."""

@@ -14,6 +14,8 @@ SERVERS = {
 }
 """What runs in replicas, is called or elects a leader, and must not be evicted for others."""
 CRITICAL = SERVERS | {"muster-scheduler"}
+UNHURRIED = {"muster-forecaster"}
+"""Nothing waits for it, so it is alone, and may be evicted."""
 UNPROBED = {"muster-dashboard"}
 """It has no port for its health: a file of the page says that it is ready."""
 
@@ -46,7 +48,9 @@ def containers(name: str) -> list[Json]:
 
 
 def test_all_are_found() -> None:
-    assert CRITICAL | UNPROBED | {"muster-certs", "muster-extender-certs"} == {*DEPLOYMENTS}
+    assert CRITICAL | UNHURRIED | UNPROBED | {"muster-certs", "muster-extender-certs"} == {
+        *DEPLOYMENTS
+    }
 
 
 @pytest.mark.parametrize("name", sorted(DEPLOYMENTS))
@@ -85,7 +89,7 @@ def test_what_pods_wait_for_is_critical(name: str) -> None:
         assert pod(name).get("priorityClassName") == expected
 
 
-@pytest.mark.parametrize("name", sorted(CRITICAL))
+@pytest.mark.parametrize("name", sorted(CRITICAL | UNHURRIED))
 def test_servers_are_probed(name: str) -> None:
     for container in containers(name):
         if container["name"] == "scheduler":

@@ -9,6 +9,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 import certs.metrics
 import coordinator.metrics
 import extender.metrics
+import forecaster.metrics
 import headstate.metrics
 import webhook.metrics
 import wrapper.metrics
@@ -30,6 +31,7 @@ def registries() -> Iterator[CollectorRegistry]:
     yield webhook.metrics.Metrics().registry
     yield wrapper.metrics.Metrics().registry
     yield headstate.metrics.Metrics().registry
+    yield forecaster.metrics.Metrics().registry
     yield certs.metrics.Metrics("muster-webhook-tls").registry
     found = extender.metrics.Metrics()
     in_flight_pods, unscheduled = InFlightPods(settle=0.0, keep=30.0, limit=1), UnscheduledPods()

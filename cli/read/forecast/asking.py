@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 from cli.endings import NotAllowed
 from cli.fitting.asked import Asked, namespaces_of, queues_of
-from cli.forecast.asking import Pictured, forecast
 from cli.read.coordinator_settings import read_settings
-from cli.read.judging import moment, state_of
+from cli.read.judging import moment
 from cli.read.picture import read_picture, read_volumes
 from cli.read.reader import Reader
-from cli.report.forecast.expected import ForecastReport
 from cli.report.queues import OneQueueReport
 from cli.report.why import WhyReport
+from coordinator.deployed import state_of
+from forecast.asking import Pictured, forecast
+from forecast.expected import ForecastReport
 from scheduling.model.gang import GangKey
 
 CPU_SECONDS = 10.0

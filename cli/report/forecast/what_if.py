@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from cli.report.forecast.expected import Sure
+from forecast.expected import Sure
 
 
 class Effect(StrEnum):

@@ -16,6 +16,13 @@ _GANG_COLUMNS: list[Json] = [
     {"name": "Ready", "type": "string", "jsonPath": ".status.ready"},
     {"name": "Reason", "type": "string", "jsonPath": ".status.reason"},
     _AGE,
+    # Not as a date: kubectl prints of those how long ago they are.
+    {
+        "name": "Expected Start",
+        "type": "string",
+        "jsonPath": ".status.expectedStart.time",
+        "priority": 1,
+    },
     {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
 ]
 _ACTIVE = '.status.conditions[?(@.type=="Active")]'

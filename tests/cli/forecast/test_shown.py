@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from cli.__main__ import main
 from cli.read.forecast import asking
 from tests.cli.fitting.reader import reader_of
-from tests.cli.forecast.pictures import HOUR, gpu_gang, moment_of, world_of
 from tests.coordinator.builders import Json, node
 from tests.coordinator.world import WALL, World
+from tests.forecast.pictures import HOUR, gpu_gang, moment_of, world_of
 from tests.packaging.tree import ROOT
 
 TEXT = (ROOT / "docs" / "foresee.md").read_text(encoding="utf-8")

@@ -15,11 +15,11 @@ from cli.forecast.what_if import what_if
 from cli.report.forecast.what_if import Effect, EffectReport
 from scheduling.model.gang import GangKey
 from tests.cli.fitting.reader import MemoryReader, reader_of
-from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of
 from tests.coordinator.app_wrappers import app_wrapper, job
 from tests.coordinator.builders import TEAM, Json, foreign_pod, node
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
+from tests.forecast.pictures import HOUR, lasting, pictured, world_of
 
 
 def queue(quota: int, **spec: object) -> Json:

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from cli.endings import NotAllowed
-from cli.read.coordinator_settings import Deployment, read_settings
+from cli.read.coordinator_settings import read_settings
 from cli.read.home import AccountBinding, find_home
-from cli.read.judging import state_of
+from coordinator.deployed import Deployment, state_of
 from kube.objects.base import ObjectMeta
 from tests.cli.fake_reader import FakeReader
 

@@ -43,3 +43,12 @@ def test_a_zero_is_written_where_it_is_said() -> None:
     before = msgspec.convert({"phase": "Queued", "position": 3}, GangStatus)
     patch = fields_patch("status", {"phase": "Queued", "position": 0}, before)
     assert patch == [{"op": "add", "path": "/status/position", "value": 0}]
+
+
+def test_what_another_program_writes_stays_as_it_is() -> None:
+    told = {"expectedStart": {"basis": "Unknown", "asOf": "2026-01-01T00:00:00Z"}}
+    assert patched({"status": told}, {"phase": "Queued"}) == {"status": {"phase": "Queued", **told}}
+    found = {"phase": "Queued", "position": 3, **told}
+    assert patched({"status": found}, {"phase": "Queued"}) == {
+        "status": {"phase": "Queued", **told}
+    }

@@ -1,6 +1,6 @@
 // The overview: gangs by phase, what still fits, queues and nodes, as `muster status` has them.
 import { ask, lines, repeat, say } from "./asking.js";
-import { age, amount, counted, drawn, element, fillTable, finder, link, notes, pathOf, scrolled, section } from "./dom.js";
+import { age, amount, counted, drawn, element, fillTable, finder, link, notes, pathOf, scrolled, section, time } from "./dom.js";
 
 const PAUSE = 15_000; // between readings where no stream says that there is a new one
 
@@ -21,17 +21,27 @@ function named(gang) {
   return gang.name.includes(".") ? name : link(`/clusters${pathOf(gang.namespace, gang.name)}`, name);
 }
 
+// When it is expected to start, why, and how long ago the forecaster said so.
+function expectedStart(gang) {
+  const found = gang.expectedStart;
+  if (!found) return "";
+  const range = found.earliest ? element("div", { class: "quiet" }, time(found.earliest), " to ", found.latest ? time(found.latest) : "not known") : "";
+  return element("div", { title: found.moved || found.why }, found.at ? time(found.at) : "not known", range,
+    element("div", { class: "quiet" }, `told ${age(found.told)} ago`));
+}
+
 const WAITING = [
   ["Gang", named],
   ["Queue", (gang) => gang.queue],
   ["Position", (gang) => gang.position || "", "number"],
   ["Priority", (gang) => gang.priority, "number"],
   ["Age", (gang) => age(gang.created), "number"],
+  ["Expected start", expectedStart],
   ["Reason", (gang) => gang.reason],
   ["Message", (gang) => gang.message, "text"],
 ];
 
-const FAILED = WAITING.filter(([title]) => title !== "Position");
+const FAILED = WAITING.filter(([title]) => title !== "Position" && title !== "Expected start");
 
 const PLACED = [
   ["Gang", named],

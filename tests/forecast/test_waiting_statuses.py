@@ -4,16 +4,16 @@ from collections.abc import Iterable
 
 import pytest
 
-from cli.forecast import asking
-from cli.forecast.asking import Pictured
-from cli.forecast.course import Course
 from coordinator.messages.actions import Action, WriteGangStatus
 from coordinator.messages.events import Event
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
+from forecast import asking
+from forecast.asking import Pictured
+from forecast.course import Course
 from runtime.controller.moment import Moment
-from tests.cli.forecast.pictures import lasting, pictured, world_of
 from tests.coordinator.builders import Json, node
+from tests.forecast.pictures import lasting, pictured, world_of
 
 GANGS = 6
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from cli.forecast.asking import forecast
-from cli.report.forecast.expected import ExpectedReport, Sure
+from forecast.asking import forecast
+from forecast.expected import ExpectedReport, Sure
 from kube.objects import names
 from scheduling.model.gang import GangKey
-from tests.cli.forecast.pictures import HOUR, lasting, pictured, world_of
 from tests.coordinator.app_wrappers import app_wrapper, job
 from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster, template
 from tests.coordinator.world import World
+from tests.forecast.pictures import HOUR, lasting, pictured, world_of
 
 
 def estimates(world: World) -> dict[str, ExpectedReport]:

@@ -7,10 +7,10 @@ from math import inf
 
 from msgspec.structs import replace
 
-from cli.forecast.course import Basis, Course, Start, Waiting
-from cli.forecast.world import AGAIN
-from cli.report.forecast.expected import ExpectedReport, Sure
 from coordinator.queues.learned_durations import LEAST
+from forecast.course import Basis, Course, Start, Waiting
+from forecast.expected import ExpectedReport, Sure
+from forecast.world import AGAIN
 from kube.objects import names
 from scheduling.diagnosis.wording import lasting
 from scheduling.model.gang import GangKey

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from appwrapper.gang.stand_in import StandIn
 from appwrapper.phases import Phase
-from cli.forecast.pods import bound, fenced, made_again, of_gang
 from coordinator.gang.held_start.foresight import foresight_of
 from coordinator.messages.actions import (
     Action,
@@ -68,6 +67,7 @@ from coordinator.messages.write_ends import (
     WriteEnded,
 )
 from coordinator.state_machine import CoordinatorState
+from forecast.pods import bound, fenced, made_again, of_gang
 from kube.codec.observed_pod import ObservedPod
 from kube.gang.source import Stage
 from kube.objects import names

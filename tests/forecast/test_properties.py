@@ -5,14 +5,14 @@ from datetime import datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.forecast.asking import forecast
 from cli.forecast.changes import Added, Changes
 from cli.forecast.what_if import what_if
-from cli.report.forecast.expected import Sure
-from tests.cli.forecast.pictures import HOUR, lasting, pictured
+from forecast.asking import forecast
+from forecast.expected import Sure
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, node
 from tests.coordinator.world import WALL, World
+from tests.forecast.pictures import HOUR, lasting, pictured
 
 gangs = st.lists(
     st.tuples(st.integers(1, 7), st.sampled_from((0.05, 0.1, 0.2))), min_size=1, max_size=5

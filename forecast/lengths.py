@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from cli.forecast.course import Basis, Running
 from coordinator.gang.view import GangView
 from coordinator.queues.history import began
 from coordinator.queues.learned_durations import Learned, QueueDurations
 from coordinator.state.cycle.cycle_input import expected_duration, expected_end
 from coordinator.state.known import Known
+from forecast.course import Basis, Running
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 
-from cli.forecast.course import Course, Running, Start, Waiting
-from cli.forecast.lengths import EXPECTED, Expectations, Lengths, learned_of
-from cli.forecast.pods import bound
-from cli.forecast.world import RAY_PODS, World
 from coordinator.gang.view import GangView
 from coordinator.messages.events import Event, PodGone, PodSeen, Teller
+from forecast.course import Course, Running, Start, Waiting
+from forecast.lengths import EXPECTED, Expectations, Lengths, learned_of
+from forecast.pods import bound
+from forecast.world import RAY_PODS, World
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
 from scheduling.model.amounts import is_device
 from scheduling.model.gang import GangKey, PendingGang

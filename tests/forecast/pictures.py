@@ -4,10 +4,10 @@ import asyncio
 from math import inf
 from typing import Any
 
-from cli.forecast.asking import Pictured
 from cli.read.picture import read_picture
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
+from forecast.asking import Pictured
 from kube.codec.profiles.scheduler_profiles import STOCK
 from kube.objects import names
 from runtime.controller.moment import Moment

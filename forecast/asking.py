@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from cli.forecast.course import Course
-from cli.forecast.estimates import estimates, stamp
-from cli.forecast.forward import Budget, Forward
-from cli.forecast.lengths import ENDS, EXPECTED, Lengths
-from cli.forecast.waiting_statuses import leave_out_waiting_statuses
-from cli.forecast.world import World
-from cli.report.forecast.expected import ForecastReport
 from coordinator.messages.events import Event
 from coordinator.state_machine import CoordinatorState
+from forecast.course import Course
+from forecast.estimates import estimates, stamp
+from forecast.expected import ForecastReport
+from forecast.forward import Budget, Forward
+from forecast.lengths import ENDS, EXPECTED, Lengths
+from forecast.waiting_statuses import leave_out_waiting_statuses
+from forecast.world import World
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
@@ -29,7 +29,8 @@ def no_change(state: CoordinatorState, moment: Moment) -> Sequence[Event]:  # no
 class Pictured:
     """A picture as events, when it was taken, and what makes a state machine that knows nothing.
 
-    `spent` counts CPU seconds; one forecast may take `seconds` of them.
+    `spent` counts CPU seconds; one forecast may take `seconds` of them, and each end of a range
+    `again` times as many.
     """
 
     events: Sequence[Event]
@@ -38,6 +39,7 @@ class Pictured:
     spent: Callable[[], float]
     seconds: float = inf
     starts: float = inf
+    again: float = 2.0
 
     def course(
         self,
@@ -64,7 +66,13 @@ def forecast(pictured: Pictured, until: GangKey | None = None) -> ForecastReport
     A range needs all of it again twice, so there is none where the time did not suffice once.
     """
     began = pictured.spent()
-    course = pictured.course(until=until)
+    return with_range(pictured, pictured.course(until=until), began, until)
+
+
+def with_range(
+    pictured: Pictured, course: Course, began: float, until: GangKey | None = None
+) -> ForecastReport:
+    """Report on a course that `began` at so many CPU seconds, with the ends of its range."""
     others = tuple(_others(pictured, course, until))
     shorter, longer = (each.scale for each in ENDS) if others else (0.0, 0.0)
     return ForecastReport(
@@ -81,5 +89,6 @@ def forecast(pictured: Pictured, until: GangKey | None = None) -> ForecastReport
 def _others(pictured: Pictured, course: Course, until: GangKey | None) -> Iterator[Course]:
     """Yield the forecasts with other durations, for as many starts as the first one came to."""
     if any(each.at > course.began for each in course.starts.values()):
-        limited = replace(pictured, starts=max(1, len(course.starts)), seconds=2 * pictured.seconds)
+        longest = pictured.again * pictured.seconds
+        limited = replace(pictured, starts=max(1, len(course.starts)), seconds=longest)
         yield from (limited.course(lengths=each, until=until) for each in ENDS)

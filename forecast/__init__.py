@@ -1,0 +1,1 @@
+"""Runs the coordinator's state machine forward on a picture. Pure."""

@@ -1,0 +1,1 @@
+"""Writes into waiting Gangs when they will start."""
