@@ -73,7 +73,13 @@ def with_range(
     pictured: Pictured, course: Course, began: float, until: GangKey | None = None
 ) -> ForecastReport:
     """Report on a course that `began` at so many CPU seconds, with the ends of its range."""
-    others = tuple(_others(pictured, course, until))
+    return report_of(pictured, course, tuple(_others(pictured, course, until)), began)
+
+
+def report_of(
+    pictured: Pictured, course: Course, others: Sequence[Course], began: float
+) -> ForecastReport:
+    """Report on a course; on its range where there are `others`, with shorter and longer ones."""
     shorter, longer = (each.scale for each in ENDS) if others else (0.0, 0.0)
     return ForecastReport(
         taken=stamp(course.began),

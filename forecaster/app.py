@@ -11,7 +11,7 @@ from functools import partial
 
 import structlog
 
-from forecast.asking import Pictured, with_range
+from forecast.asking import Pictured, report_of, with_range
 from forecaster.metrics import Metrics
 from forecaster.pacing import Pace
 from forecaster.reading import Picture, read_gangs, read_picture
@@ -50,6 +50,7 @@ class Forecaster:
         self._pace = Pace(settings.cpu_share, settings.rest_seconds, settings.round_cpu_seconds)
         self._faults: tuple[str, ...] = ()
         self._has_told = False
+        self._without_range = 0
         self.metrics = Metrics()
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -95,19 +96,20 @@ class Forecaster:
             return nothing_waits(gangs, now.wall)
         picture = await read_picture(self._client, self._settings.namespace, now)
         self._tell_faults(picture.faults)
-        seconds = self._pace.one_forecast(time.process_time() - began)
         # In a thread: health is asked meanwhile.
-        return await asyncio.to_thread(partial(self._foresee, picture, seconds))
+        return await asyncio.to_thread(partial(self._foresee, picture, began))
 
-    def _foresee(self, picture: Picture, seconds: float) -> Telling:
-        began, settings = time.process_time(), self._settings
-        pictured = Pictured(
-            picture.events, picture.moment, picture.build, time.process_time, seconds, again=1.0
-        )
+    def _foresee(self, picture: Picture, began: float) -> Telling:
+        settings, spent = self._settings, time.process_time
+        seconds, before = settings.round_cpu_seconds, spent()
+        pictured = Pictured(picture.events, picture.moment, picture.build, spent, seconds, again=1)
         course = pictured.course()
+        ranged = self._pace.takes_range(spent() - began, spent() - before, self._without_range)
+        self._without_range = 0 if ranged else self._without_range + 1
+        report = with_range if ranged else partial(report_of, others=())
         return Telling(
             gangs_by_key(picture.gangs),
-            with_range(pictured, course, began),
+            report(pictured, course, began=before),
             course,
             settings.moved_seconds,
             settings.refresh_seconds,

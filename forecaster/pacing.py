@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-BESIDE = 3.0
-"""Forecasts of one round: the one that is expected, and the two ends of its range."""
-LEAST_SECONDS = 0.2
-"""For one forecast at least, however much the picture took: else nothing would be told ever."""
+ENDS = 2
+"""Of a range: each is a forecast of its own."""
+MOST_WITHOUT = 10
+"""Rounds in a row that may keep the ranges of an earlier one, where a new one costs too much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,9 @@ class Pace:
         """Return for how long to rest after a round that took so many CPU seconds."""
         return max(self.rest, used * (1 / self.share - 1))
 
-    def one_forecast(self, used: float) -> float:
-        """Return the CPU seconds of one forecast of a round whose picture took so many."""
-        return max(LEAST_SECONDS, (self.round_cpu - used) / BESIDE)
+    def takes_range(self, used: float, one: float, without: int) -> bool:
+        """Say whether a round works ranges out, when one forecast took so long.
+
+        It has `used` so much by then, and so many rounds before it went `without`.
+        """
+        return used + ENDS * one <= self.round_cpu or without >= MOST_WITHOUT

@@ -27,7 +27,9 @@ class Settings(ProgramSettings):
     """Share of a core that it takes: after a round it rests for as long as that asks for."""
 
     round_cpu_seconds: float = Field(default=5.0, ge=0.1, le=600)
-    """CPU seconds of one round; gangs that are not reached by then are told by a rate."""
+    """CPU seconds of one forecast; gangs that are not reached by then are told by a rate.
+
+    Ranges are worked out where all of a round takes no more, else in each eleventh round."""
 
     rest_seconds: float = Field(default=30.0, ge=0.1, le=3600)
     """Seconds between two rounds at least."""

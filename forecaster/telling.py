@@ -138,18 +138,27 @@ class Telling:
         self, key: GangKey, said: ExpectedReport, old: GangExpectedStart | None
     ) -> GangExpectedStart:
         taken = self.report.taken
-        now = GangEstimate(said.at, said.earliest, said.latest, taken)
+        earliest, latest = self._range(said, old)
+        now = GangEstimate(said.at, earliest, latest, taken)
         first = (old.first if old is not None else None) or (now if said.at else None)
         new = GangExpectedStart(
             said.at,
-            said.earliest,
-            said.latest,
+            earliest,
+            latest,
             taken,
             basis=said.sure.value,
             reason=said.why[:MOST_TEXT],
             first=first,
         )
         return replace(new, moved=self._why_moved(key, new, old.moved if old else ""))
+
+    def _range(self, said: ExpectedReport, old: GangExpectedStart | None) -> tuple[str, str]:
+        """Return the range; one that was not worked out is as wide as it was."""
+        if said.earliest or old is None or not (said.at and old.time and old.earliest):
+            return said.earliest, said.latest
+        moved = moment_of(said.at) - moment_of(old.time)
+        earliest = max(self.course.began, moment_of(old.earliest) + moved)
+        return stamp(earliest), stamp(moment_of(old.latest) + moved) if old.latest else ""
 
     def _why_moved(self, key: GangKey, new: GangExpectedStart, before: str) -> str:
         """Say why it is later than was told first by more than its range; "" where it is not."""

@@ -20,9 +20,10 @@ def test_between_two_rounds_there_are_thirty_seconds_at_least() -> None:
     assert PACE.pause(5.0) == pytest.approx(95.0)
 
 
-def test_what_the_picture_took_is_missing_from_the_forecasts() -> None:
-    assert PACE.one_forecast(0.5) == pytest.approx(1.5)
-    assert PACE.one_forecast(60.0) == pytest.approx(0.2)
+def test_ranges_are_worked_out_where_a_round_can_pay_for_them_and_now_and_then_else() -> None:
+    assert PACE.takes_range(used=2.0, one=1.5, without=0)
+    assert not PACE.takes_range(used=2.0, one=1.6, without=0)
+    assert PACE.takes_range(used=9.0, one=6.0, without=10)
 
 
 def test_a_whole_core_may_be_given_to_it() -> None:

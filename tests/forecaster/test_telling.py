@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from forecast.asking import with_range
+from forecast.asking import report_of, with_range
 from forecaster.telling import (
     MOST_WRITES,
     Started,
@@ -16,6 +16,7 @@ from forecaster.telling import (
     may_wait,
     nothing_waits,
 )
+from kube.codec.fields import moment_of
 from kube.objects import names
 from kube.objects.gang import Gang
 from scheduling.model.gang import GangKey
@@ -99,6 +100,21 @@ def test_an_estimate_that_moves_is_written_at_once_and_keeps_what_was_told_first
     assert moved.time < first.time
     assert moved.first == first.first
     assert not moved.moved
+
+
+def test_a_range_that_is_not_worked_out_anew_is_as_wide_as_it_was(world: World) -> None:
+    first = told(world)["c"].estimate
+    world.delete("rayclusters", "b")
+    world.settle(seconds=5)
+    picture = pictured(world)
+    course = picture.course()
+    without = replace(telling(world), report=report_of(picture, course, (), 0.0), course=course)
+    (moved,) = (each.estimate for each in without.writes() if each.key.name == "c")
+    assert first is not None
+    assert moved is not None
+    assert moved.time < first.time
+    width = moment_of(first.latest) - moment_of(first.time)
+    assert moment_of(moved.latest) - moment_of(moved.time) == width
 
 
 def test_a_gang_that_overran_is_named(world: World) -> None:
