@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from coordinator.gang.claimed_slots import PodsByClaims
+from coordinator.gang.claims.slots import PodsByClaims
 from coordinator.state.cycle.pending_claims import pending_claims
 from coordinator.state.known import Known
 from scheduling.devices.mixes import NodeMixes, mixes_with_room

@@ -1,14 +1,14 @@
 """Lists the pods that are to come to a node and whose claims of devices are not allocated yet.
 
 kube-scheduler allocates in its own cycle, and the API server tells of it later. Until then a pod
-that was released, or that has a slot, takes devices that nobody knows of.
+that was released, or that has a slot, takes devices that no object tells of.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import repeat
 
-from coordinator.gang.claims import unallocated
+from coordinator.gang.claims.of_pods import unallocated
 from coordinator.state.known import Known
 from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
