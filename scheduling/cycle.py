@@ -228,7 +228,7 @@ class _Cycle:
             took=took_room,
             passed=tuple(self._blocking.passed),
             refresh=self._undecided.refresh,
-            asks_again_in=min(self._asks_again_in(), self._blocking.asks_again_in),
+            asks_again_in=min(self._asks_again_in(room), self._blocking.asks_again_in),
             preemptions=preemptions,
             failed_attempts=self._preempting.failed_attempts(),
             had_turn=self._preempting.turns.done(),
@@ -237,8 +237,9 @@ class _Cycle:
             promised_starts=self._blocking.promised,
         )
 
-    def _asks_again_in(self) -> float:
+    def _asks_again_in(self, room: FreeCapacity) -> float:
         is_open = self._preemption.is_open or self._preempting.is_to_ask_again()
+        is_open |= self._kept.gets_further(room)
         return SOON if self._is_to_ask_soon or is_open or self._undecided.is_behind else inf
 
 

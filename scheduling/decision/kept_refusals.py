@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Mapping
 
 from scheduling.admission.refusal_memory import (
+    CERTAIN,
     Kept,
     Memory,
     has_grown_for,
@@ -54,8 +55,14 @@ class KeptRefusals:
         """Keep a refusal with all that it follows from."""
         demand, around = demand_of(gang.minimum), self._search.around(gang, room)
         reachable = reachable_groups(gang, room)
-        devices = _stamp(gang, room)
+        devices = _stamp(gang, room, is_certain=refusal.reason in CERTAIN)
         self.refused[gang.key] = Kept(gang, demand, around, reachable, refusal, steps, devices)
+
+    def gets_further(self, room: FreeCapacity) -> bool:
+        """Say whether a gang was given up that the next cycle may get further with."""
+        return bool(room.devices and room.devices.gets_further) and any(
+            kept.gang.claims_devices and not kept.is_certain for kept in self.refused.values()
+        )
 
     def standing_surplus(self, gang: PendingGang) -> Refusal | None:
         """Take over why surplus waits, where gang and nodes are the same.
@@ -83,12 +90,18 @@ class KeptRefusals:
         return (
             (self.has_same_nodes or not (is_constrained or gang.topology or gang.sharing))
             and not has_grown_for(gang, room)
-            and kept.devices == _stamp(gang, room)
+            and kept.devices == _stamp(gang, room, is_certain=kept.is_certain)
             and (kept.is_certain or self._search.steps <= kept.steps)
             and kept.around == self._search.around(gang, room)
         )
 
 
-def _stamp(gang: PendingGang, room: FreeCapacity) -> Hashable:
-    """Return what is equal while devices that the gang claims are what they were."""
-    return room.devices.stamp if room.devices and gang.claims_devices else None
+def _stamp(gang: PendingGang, room: FreeCapacity, *, is_certain: bool) -> Hashable:
+    """Return what is equal while devices that the gang claims are what they were.
+
+    A search that was given up is tried again as long as each cycle knows more nodes.
+    """
+    devices = room.devices
+    if devices is None or not gang.claims_devices:
+        return None
+    return devices.stamp if is_certain else (devices.stamp, devices.looks)

@@ -16,6 +16,9 @@ from scheduling.model.restrictions import Claims
 REACHED_BY_OTHERS = "devices that several nodes reach"
 
 
+LOOK = 3
+"""Steps for a device of a node that was not looked at before: some 10 us."""
+
 PATTERNS_KEPT = 32
 """Kinds of pods for which the pattern of a node is remembered."""
 
@@ -60,11 +63,11 @@ class NodeDevices:
     def pattern(self, pods: Iterable[Claims], rules: Rules, steps: StepBudget) -> Hashable:
         """Return all that decides what is allocated for such pods: nodes with one are alike.
 
-        It is remembered for some kinds of pods, and costs a step a device where it is not.
+        It is remembered for some kinds of pods, and costs steps where it is not.
         """
-        kinds, known = tuple(dict.fromkeys(pods)), self._known.by(rules)
+        kinds, known = tuple(dict.fromkeys(filter(None, pods))), self._known.by(rules)
         if kinds not in known:
-            steps.spend(len(self.usable))
+            steps.spend(LOOK * len(self.usable))
             if len(known) >= PATTERNS_KEPT:
                 known.clear()
             known[kinds] = self._pattern(kinds, rules)

@@ -87,12 +87,14 @@ class NodeDevicesIndex:
         self.taken: dict[PoolKey, frozenset[DeviceID]] = _by_pool(facts.taken)
         self.found: dict[str, _Known] = {}
         self.patterns: dict[Kinds, _Alike] = {}
+        self.looks = 0  # nodes that some pods were looked at for, ever
 
     def renewed(self, facts: DeviceFacts) -> "NodeDevicesIndex":
         """Return the index of later facts, with what is known of nodes that did not change."""
         if facts.edition == self.facts.edition and facts.rules == self.rules:
             return self
         later = NodeDevicesIndex(facts)
+        later.looks = self.looks
         if facts.rules == self.rules:
             later.rules = self.rules  # patterns are remembered by the very object
         stale = self._stale(later)
@@ -144,7 +146,7 @@ class NodeDevicesIndex:
     ) -> Amounts:
         """Return a number for each node that is asked for, equal where pods find the same devices.
 
-        A node that was not looked at before costs a step a device.
+        A node that was not looked at before costs steps for each of its devices.
         """
         if kinds not in self.patterns:
             while len(self.patterns) >= KINDS_KEPT:
@@ -160,6 +162,7 @@ class NodeDevicesIndex:
         pattern = self.of(node).pattern(kinds, self.rules, steps)
         number = known.numbers.setdefault(pattern, len(known.numbers))
         known.of[node.name] = node, number
+        self.looks += 1
         return number
 
 

@@ -16,19 +16,26 @@ from scheduling.model.restrictions import Claims
 class DeviceRoom:
     """What devices are left; a value: pods that are to come make another one.
 
-    `stamp` is equal where nothing changed that was given at the beginning of a cycle.
+    `stamp` is equal where nothing changed that was given at the beginning of a cycle. `looks` are
+    the nodes that had been looked at then.
     """
 
     nodes: NodeDevicesIndex
     pending: Mapping[str, Pending]
     stamp: Hashable
+    looks: int = 0
 
     @classmethod
     def of(cls, facts: DeviceFacts, before: "DeviceRoom | None" = None) -> "DeviceRoom":
         """Return all that the facts leave, with what is still known from a room of before."""
         index = NodeDevicesIndex(facts) if before is None else before.nodes.renewed(facts)
         stamp = facts.edition, frozenset(facts.pending.items())
-        return cls(index, facts.pending, stamp)
+        return cls(index, facts.pending, stamp, index.looks)
+
+    @property
+    def gets_further(self) -> bool:
+        """Say whether a search that ran out of steps would get further by now."""
+        return self.nodes.looks > self.looks
 
     @property
     def rules(self) -> Rules:

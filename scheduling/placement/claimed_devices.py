@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, foresee
+from scheduling.devices.gang import (
+    ClaimGroup,
+    Foreseen,
+    NodeOffer,
+    NoPlacement,
+    Verdict,
+    foresee,
+)
 from scheduling.devices.mixes import Unknown
 from scheduling.devices.node_index import Kinds, Pending
 from scheduling.devices.room import DeviceRoom
@@ -21,6 +28,9 @@ from scheduling.placement.independent import needed
 
 DEVICE_STEPS = 100
 """Steps of a search that one look at a device, or at one mix of pods, counts as."""
+
+FIRST_NODES = 32
+"""So many nodes that have room are looked at before others are."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,8 +55,11 @@ def place_with_devices(
         for shape, count in demand
     ]
     budget = StepBudget(max(0, steps) // DEVICE_STEPS)
-    offers = _offers(demand, resources, room, budget)
-    found = foresee(groups, offers, devices.rules, budget)
+    found: Verdict = NoPlacement((), ())
+    for offers in _portions(demand, resources, room, budget):
+        found = foresee(groups, offers, devices.rules, budget)
+        if isinstance(found, Foreseen) and not any(found.waves):
+            break
     spent = min(steps, steps - budget.left * DEVICE_STEPS)
     if isinstance(found, Foreseen):
         return _placed(demand, room, devices, found), spent
@@ -57,23 +70,42 @@ def _amounts(requests: Mapping[str, int], resources: Sequence[str]) -> tuple[int
     return tuple(min(requests.get(each, 0), LIMIT) for each in resources)
 
 
-def _offers(
+def _portions(
     demand: Demand, resources: Sequence[str], room: FreeCapacity, steps: StepBudget
-) -> Iterator[NodeOffer]:
-    """Yield the nodes that take a pod of the demand, those together that are alike in all.
+) -> Iterator[Iterable[NodeOffer]]:
+    """Yield the first nodes that take a pod of the demand, then more and more, at last all.
 
-    Of what is free no more is looked at than the demand could use, so that most nodes are alike.
+    Where the first will do for all pods, the devices of the others are not looked at. What is free
+    is looked at as far as the demand could use it, so that most nodes are alike.
     """
-    devices, nodes = room.devices, room.columns.traits.nodes
-    assert devices is not None, "asked for where devices are known"
     wanted = np.array([[count] for _, count in demand])
     counts = np.minimum([room.counts(shape) for shape, _ in demand], wanted)
     at = np.flatnonzero(counts.any(axis=0))
-    counts, free = counts[:, at], _free(demand, resources, room)[:, at]
-    kinds = tuple(dict.fromkeys(shape.restrictions.claims for shape, _ in demand))
+    whole, free = int(wanted.sum()), _free(demand, resources, room)
+    size = FIRST_NODES
+    while size < len(at):
+        yield _offers(demand, whole, room, at[:size], np.vstack((counts, free)), steps)
+        size *= 8
+    yield _offers(demand, whole, room, at, np.vstack((counts, free)), steps)
+
+
+def _offers(
+    demand: Demand,
+    whole: int,
+    room: FreeCapacity,
+    at: Positions,
+    counted: Amounts,
+    steps: StepBudget,
+) -> Iterator[NodeOffer]:
+    """Yield these nodes, those together that are alike in all."""
+    devices, nodes = room.devices, room.columns.traits.nodes
+    assert devices is not None, "asked for where devices are known"
+    counts, free = np.split(counted[:, at], [len(demand)])
+    claimed = (shape.restrictions.claims for shape, _ in demand)
+    kinds = tuple(dict.fromkeys(filter(None, claimed)))
     alike = _patterns(kinds, room, at, devices, steps)
     for members in _grouped((*alike, *counts, *free)):
-        names = [nodes[each].name for each in at[members[: int(wanted.sum())]].tolist()]
+        names = [nodes[each].name for each in at[members[:whole]].tolist()]
         one = int(members[0])
         most, left = tuple(counts[:, one].tolist()), tuple(free[:, one].tolist())
         node, coming = nodes[int(at[one])], devices.pending.get(names[0], ())
@@ -102,10 +134,10 @@ def _patterns(
     coming = np.zeros(len(at), dtype=np.int64)
     seen: dict[Pending, int] = {}
     for name, pods in devices.pending.items():
-        here = np.flatnonzero(at == index.get(name, -1))
-        if len(here):
+        here = int(np.searchsorted(at, index.get(name, -1)))
+        if here < len(at) and at[here] == index.get(name):
             both = tuple(dict.fromkeys((*kinds, *(claims for claims, _ in pods))))
-            numbers[here] = devices.nodes.alike(both, nodes, at[here], steps)
+            [numbers[here]] = devices.nodes.alike(both, nodes, at[here : here + 1], steps)
             coming[here] = seen.setdefault(pods, 1 + len(seen))
     return numbers, coming
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from math import inf
 from random import Random
 
 import pytest
@@ -11,22 +12,26 @@ from hypothesis import strategies as st
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import NodeFacts, Settings, next_cycle
 from scheduling.devices.allocator import allocate
-from scheduling.devices.node_devices import NodeDevices
+from scheduling.devices.node_devices import LOOK, NodeDevices
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.outcome import Allocated
+from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest
-from scheduling.model.devices.resource_slice import Device, DeviceID
+from scheduling.model.devices.resource_slice import Device, DeviceContent, DeviceID
+from scheduling.model.devices.selectors import Answer
 from scheduling.model.gang import Group, PendingGang
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.node_restrictions import with_claims
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
+from scheduling.placement.claimed_devices import DEVICE_STEPS
 from scheduling.queueing.queues import one_queue
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import columns, gang, group, node, shape
 from tests.scheduling.devices.builders import (
     DRIVER,
     RULES,
+    TextSelectors,
     claim,
     device,
     exactly,
@@ -327,3 +332,86 @@ def test_a_node_of_which_nothing_changed_is_the_same_object() -> None:
     second = first.renewed(taking)
     assert second.of(node("a")) is a
     assert second.of(node("b")) != b
+
+
+# ---- many nodes
+
+
+def test_where_the_first_nodes_do_not_suffice_all_are_looked_at() -> None:
+    """The devices are on the last of 70 nodes."""
+    names = [f"n{at:02}" for at in range(70)]
+    world = columns(*(node(each) for each in names))
+    found = verdicts(world, facts({"n69": gpus(2)}), gang("g", group("w", 2, claiming(ONE))))
+    assert nodes_of(found["g"]) == {"w": {"n69": 2}}
+    found = verdicts(world, facts({"n69": gpus(1)}), gang("g", group("w", 2, claiming(ONE))))
+    assert isinstance(found["g"], Refusal)
+    assert found["g"].message.startswith("1 of 2 w fit by their claims")
+
+
+def test_a_gang_in_waves_among_the_first_nodes_is_placed_at_once_elsewhere() -> None:
+    names = [f"n{at:02}" for at in range(70)]
+    only_x = claiming(claim(exactly("type=X")))
+    either = claiming(claim((exactly("type=X", name="x"), exactly("type=Y", name="y"))))
+    one = gang("g", group("either", 1, either), group("only", 1, only_x))
+    known = facts({"n00": [X, Y], "n69": [X]})
+    verdict = verdicts(columns(*map(node, names)), known, one)["g"]
+    assert isinstance(verdict, Admitted)
+    assert {each.wave for each in verdict.placement.assignments} == {0}
+    assert nodes_of(verdict) == {"either": {"n69": 1}, "only": {"n00": 1}}
+
+
+def test_128_devices_on_each_of_5000_nodes_are_bounded() -> None:
+    """A gang that fits does not need to see all; how much a cycle looks at is bounded by steps."""
+    fits = gang("fits", group("w", 300, claiming(ONE)))
+    world, known, selectors = _with_128_devices_each(5_000)
+    found, _ = decide(world, known, fits, *_wanting_other_devices())
+    assert isinstance(found.pop("fits"), Admitted)
+    assert {each.reason for each in found.values() if isinstance(each, Refusal)} == {
+        Reason.UNDECIDED
+    }
+    assert selectors.asked <= Settings().cycle_search_steps / (DEVICE_STEPS * LOOK) * 2
+
+
+def test_cycles_go_on_where_the_steps_of_one_were_used_up() -> None:
+    """What was looked at is known from then on, so that each cycle gets further."""
+    gangs = _wanting_other_devices()
+    world, known, selectors = _with_128_devices_each(400)
+    found, memory = decide(world, known, *gangs)
+    assert any(each.reason is Reason.UNDECIDED for each in refusals(found))
+    assert memory.asks_again_in < inf
+    for _ in range(5):
+        found, memory = decide(world, known, *gangs, memory=memory)
+    assert memory.asks_again_in == inf
+    assert {each.reason for each in refusals(found)} == {Reason.INSUFFICIENT_RESOURCES}
+    asked = selectors.asked
+    decide(world, known, workers("new", 1, gangs[0].minimum[0].shape), memory=memory)
+    assert selectors.asked - asked < 400 * 128 / 10, "what is known is not asked again"
+
+
+def refusals(found: Mapping[str, Verdict]) -> list[Refusal]:
+    return [each for each in found.values() if isinstance(each, Refusal)]
+
+
+def _wanting_other_devices() -> list[PendingGang]:
+    none = claiming(claim(exactly("type=X")))
+    return [gang(f"no-{at}", group("w", 1, none), created=at + 1.0) for at in range(20)]
+
+
+def _with_128_devices_each(nodes: int) -> tuple[NodeSnapshot, DeviceFacts, "_Counting"]:
+    names = [f"n{at:04}" for at in range(nodes)]
+    known = facts(dict.fromkeys(names, gpus(128)), taken={each: ["gpu-0"] for each in names[:100]})
+    selectors = _Counting()
+    rules = Rules(RULES.classes, selectors, RULES.features)
+    world = columns(*(node(each, cpu=200) for each in names))
+    return world, DeviceFacts(known.slices, known.taken, rules, 0), selectors
+
+
+class _Counting(TextSelectors):
+    """Counts how often a selector is asked of a device."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def evaluate(self, selector: str, device: DeviceContent) -> Answer:
+        self.asked += 1
+        return super().evaluate(selector, device)
