@@ -14,7 +14,7 @@ from coordinator.gang.pods.pod_sets import Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
 from reservation.slots import Slots, slot_of
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 PodsByClaims = Counter[Claims]
 

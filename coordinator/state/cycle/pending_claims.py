@@ -14,10 +14,10 @@ from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
 from reservation.slots import slot_of, vacant_slots
-from scheduling.devices.room import Pending
+from scheduling.devices.node_index import Pending
 from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.gang import GangKey
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 
 def pending_claims(known: Known) -> Mapping[str, Pending]:
