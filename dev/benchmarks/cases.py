@@ -9,6 +9,7 @@ from benchmarks import (
     alive,
     backlog,
     burst,
+    devices,
     extender,
     fit,
     foreseen,
@@ -108,6 +109,9 @@ CASES = {
     ),
     "verdict": Case(
         "How long does a verdict take, and a cycle of 1,000 gangs?", 1, verdict.measure
+    ),
+    "devices": Case(
+        "How long is a cycle where pods claim devices of 5,000 nodes?", 5, devices.measure
     ),
     "fit": Case("How long does `muster fit` take with a large cluster?", 5, fit.measure),
     "foresee": Case(

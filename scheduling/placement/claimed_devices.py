@@ -133,12 +133,13 @@ def _patterns(
     numbers = devices.nodes.alike(kinds, nodes, at, steps)
     coming = np.zeros(len(at), dtype=np.int64)
     seen: dict[Pending, int] = {}
-    for name, pods in devices.pending.items():
-        here = int(np.searchsorted(at, index.get(name, -1)))
-        if here < len(at) and at[here] == index.get(name):
-            both = tuple(dict.fromkeys((*kinds, *(claims for claims, _ in pods))))
+    where = np.array([index.get(name, -1) for name in devices.pending], dtype=np.intp)
+    for here in np.flatnonzero(np.isin(at, where)).tolist():
+        pods = devices.pending[nodes[int(at[here])].name]
+        both = tuple(dict.fromkeys((*kinds, *(claims for claims, _ in pods))))
+        if both != kinds:
             [numbers[here]] = devices.nodes.alike(both, nodes, at[here : here + 1], steps)
-            coming[here] = seen.setdefault(pods, 1 + len(seen))
+        coming[here] = seen.setdefault(pods, 1 + len(seen))
     return numbers, coming
 
 

@@ -1,0 +1,183 @@
+"""Measures cycles over gangs whose pods claim devices, against the same as extended resources.
+
+5,000 nodes of eight GPUs, each told apart by its UUID, and gangs that ask for one GPU a pod: by
+claim, with a selector in CEL, or under the name that a device plugin offers.
+"""
+
+import tracemalloc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.measure import Outcome, Row, in_turn, median_within, ratio_within
+from benchmarks.verdict import GPU, HEAD, MACHINE, timed
+from kube.devices.selectors import CelSelectors
+from scheduling.admission.refusal_memory import Memory
+from scheduling.cycle import NodeFacts, next_cycle
+from scheduling.devices.node_index import DeviceFacts
+from scheduling.devices.selection import Rules
+from scheduling.model.devices.resource_claim import (
+    ClaimSpec,
+    DeviceClass,
+    DeviceRequest,
+    Request,
+)
+from scheduling.model.devices.resource_slice import (
+    Attribute,
+    AttributeKind,
+    Device,
+    DeviceContent,
+    DeviceID,
+    NodeAccess,
+    ResourceSlice,
+)
+from scheduling.model.gang import GangKey, Group, PendingGang
+from scheduling.model.node import Node
+from scheduling.model.pod import PodShape
+from scheduling.model.shape.node_restrictions import with_claims
+from scheduling.model.verdict import Admitted
+from scheduling.queueing.queues import one_queue
+from scheduling.state.node_table import NodeTable
+
+NODES = 5_000
+DEVICES = 8
+GANGS = 100
+NEW = 10
+"""Gangs that came between two cycles."""
+
+DRIVER = "gpu.example.com"
+CLASS = DeviceClass("gpu", (f'device.driver == "{DRIVER}"',))
+SELECTOR = f'device.attributes["{DRIVER}"].model == "h100"'
+
+FIRST_AIM, NEXT_AIM, MEMORY_AIM_MB = 1.5, 2.0, 250.0
+
+_PLAIN = PodShape((("cpu", 4_000), ("pods", 1)))
+_CLAIM = ClaimSpec((Request("gpu", DeviceRequest("gpu", CLASS.name, (SELECTOR,))),))
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """Processor milliseconds of the first cycle, and of one after a change."""
+
+    first: float
+    after: float
+
+
+class World:
+    """The nodes and their devices, and what gangs took of them; by claim or not."""
+
+    def __init__(self, *, by_claim: bool, nodes: int = NODES) -> None:
+        self._by_claim, self._edition = by_claim, 0
+        self._names = [f"node-{at:05}" for at in range(nodes)]
+        self._table = NodeTable()
+        machine = dict(MACHINE) | {GPU: 0 if by_claim else DEVICES}
+        for name in self._names:
+            self._table.put_node(Node(name, {}, (), unschedulable=False, allocatable=machine))
+        self._slices = [_slice(name) for name in self._names] if by_claim else []
+        self._taken = dict.fromkeys(self._names, 0)
+        self._rules = Rules({CLASS.name: CLASS}, CelSelectors())
+        self._memory: Memory | None = None
+        self.worker = with_claims(_PLAIN, (_CLAIM,), ()) if by_claim else _with_gpu(_PLAIN)
+
+    def cycle(self, gangs: Sequence[PendingGang]) -> dict[GangKey, Admitted]:
+        """Decide gangs, and return those that are admitted."""
+        facts = NodeFacts(devices=self._facts()) if self._by_claim else None
+        nodes = self._table.snapshot()
+        found, self._memory = next_cycle(one_queue(gangs), nodes, self._memory, facts=facts)
+        return {each.key: v for each in found if isinstance(v := each.verdict, Admitted)}
+
+    def _facts(self) -> DeviceFacts:
+        taken = [
+            DeviceID(DRIVER, name, f"gpu-{at}")
+            for name, count in self._taken.items()
+            for at in range(count)
+        ]
+        return DeviceFacts(self._slices, taken, self._rules, self._edition)
+
+    def bind(self, admitted: Mapping[GangKey, Admitted]) -> None:
+        """Let all pods of these gangs be bound, with the first devices that are free."""
+        for verdict in admitted.values():
+            for each in verdict.placement.assignments:
+                for name, pods in each.nodes:
+                    self._table.use(name, each.requests, pods)
+                    self._taken[name] += pods if each.pod_set == "workers" else 0
+        self._edition += 1
+
+    def gang(self, number: int) -> PendingGang:
+        """Return a gang of a head and up to 64 workers."""
+        pods = 1 + number * 37 % 64
+        groups = Group("head", "", HEAD, 1), Group("workers", "", self.worker, pods)
+        return PendingGang(GangKey("team", f"gang-{number:04}"), 0, float(number), groups)
+
+
+def _slice(node: str) -> ResourceSlice:
+    devices = tuple(Device(f"gpu-{at}", _content(f"GPU-{node}-{at}")) for at in range(DEVICES))
+    return ResourceSlice(node, DRIVER, node, devices, 1, 1, NodeAccess(node_name=node))
+
+
+def _content(uuid: str) -> DeviceContent:
+    said = (("model", "h100"), ("uuid", uuid))
+    attributes = ((name, Attribute(AttributeKind.STRING, value)) for name, value in said)
+    return DeviceContent(DRIVER, tuple(attributes), (("memory", "80Gi"),))
+
+
+def _with_gpu(shape: PodShape) -> PodShape:
+    return PodShape(tuple(sorted((*shape.requests, (GPU, 1)))))
+
+
+def measured(*, by_claim: bool, nodes: int = NODES, gangs: int = GANGS) -> Took:
+    """Build a world and measure the first cycle, and one after pods were bound and gangs came."""
+    world = World(by_claim=by_claim, nodes=nodes)
+    waiting = [world.gang(at) for at in range(gangs)]
+    admitted: dict[GangKey, Admitted] = {}
+    first = timed(lambda: admitted.update(world.cycle(waiting)))
+    world.bind(admitted)
+    left = [each for each in waiting if each.key not in admitted]
+    later = [*left, *(world.gang(gangs + at) for at in range(NEW))]
+    after = timed(lambda: world.cycle(later))
+    return Took(first, after)
+
+
+def memory_mb(*, by_claim: bool, nodes: int = NODES, gangs: int = GANGS) -> float:
+    """Return what slices and a cycle keep, in MB."""
+    tracemalloc.start()
+    world = World(by_claim=by_claim, nodes=nodes)
+    world.cycle([world.gang(at) for at in range(gangs)])
+    held = tracemalloc.get_traced_memory()[0] / 2**20
+    tracemalloc.stop()
+    return held
+
+
+def measure(runs: int) -> Outcome:
+    """Both sides in turn."""
+    plain, claimed = in_turn(
+        runs, lambda _: measured(by_claim=False), lambda _: measured(by_claim=True)
+    )
+    more = memory_mb(by_claim=True) - memory_mb(by_claim=False)
+    return Outcome(
+        rows(plain, claimed, more),
+        notes=[f"{NODES} nodes of {DEVICES} devices, {GANGS} gangs, then {NEW} more; CPU time"],
+    )
+
+
+def rows(plain: Sequence[Took], claimed: Sequence[Took], more_mb: float) -> list[Row]:
+    """What the runs say."""
+    return [
+        ratio_within(
+            _row("first cycle", [each.first for each in claimed], [each.first for each in plain]),
+            FIRST_AIM,
+        ),
+        ratio_within(
+            _row(
+                "cycle after pods were bound and gangs came",
+                [each.after for each in claimed],
+                [each.after for each in plain],
+            ),
+            NEXT_AIM,
+        ),
+        median_within(Row("more memory than without claims", "MB", (more_mb,)), MEMORY_AIM_MB),
+    ]
+
+
+def _row(name: str, ours: Sequence[float], floor: Sequence[float]) -> Row:
+    values = tuple(ours), tuple(floor)
+    return Row(name, "ms", *values, ours_are="by claim", floor_is="extended resource")
