@@ -16,7 +16,7 @@ from scheduling.model.gang import GangKey
 
 OLDEST = (1, 36)
 """The first version of Kubernetes whose allocator has an order of its own: up to 1.35 pools come in
-the order of a map, which nobody foresees."""
+the order of a map, which cannot be foreseen."""
 
 INSTEAD = "ask for the extended resource of a device plugin instead"
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from coordinator.gang.claims import Claimed, claimed
+from coordinator.gang.claims.of_pods import Claimed, claimed
 from coordinator.gang.demand import (
     Demand,
     NotReady,

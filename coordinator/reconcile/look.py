@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.claimed_slots import DevicesLeft
+from coordinator.gang.claims.slots import DevicesLeft
 from coordinator.gang.held_start.foresight import Foresee
 from coordinator.gang.held_start.quota_turns import QuotaTurns
 from coordinator.gang.nominations import Guard, Pace

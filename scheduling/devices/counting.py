@@ -18,7 +18,7 @@ from scheduling.model.devices.resource_claim import (
     ClaimSpec,
     DeviceRequest,
 )
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 Candidates = frozenset[int]
 """Positions of the devices that suit a request, in use or not."""

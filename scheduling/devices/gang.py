@@ -15,7 +15,7 @@ from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.outcome import Doubt, NotAllocated, Undecided
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 MOST_WAVES = 8
 """More waves are not tried: each costs the time until all its pods are seen bound."""

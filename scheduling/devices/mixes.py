@@ -15,7 +15,7 @@ from scheduling.devices.outcome import Allocated, Doubt, NotAllocated, Undecided
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_slice import DeviceID
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 Mix = tuple[int, ...]
 InUse = frozenset[DeviceID]

@@ -11,7 +11,7 @@ from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
 from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
 from scheduling.model.devices.resource_slice import DeviceID
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 REACHED_BY_OTHERS = "devices that several nodes reach"
 

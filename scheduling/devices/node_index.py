@@ -14,7 +14,7 @@ from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
 from scheduling.model.node import Node
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 Kinds = tuple[Claims, ...]
 """Claims of pods, each once."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from scheduling.diagnosis.wording import bounded, shown
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
 from scheduling.model.gang import Group
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 from scheduling.model.verdict import Reason, Refusal
 
 _SAID = {

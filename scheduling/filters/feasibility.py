@@ -22,7 +22,7 @@ from scheduling.model.amounts import Mask, Positions
 from scheduling.model.constraints import NODE_NAME, Requirement, VolumeNodeRestriction
 from scheduling.model.plugins import VOLUME_PREDICATES, Predicate
 from scheduling.model.pod import PodShape
-from scheduling.model.restrictions import NodeRestrictions
+from scheduling.model.shape.restrictions import NodeRestrictions
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 

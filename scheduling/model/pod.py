@@ -19,9 +19,9 @@ from scheduling.model.constraints import (
     SpreadConstraint,
     Toleration,
 )
-from scheduling.model.restrictions import UNRESTRICTED, NodeRestrictions
 from scheduling.model.shape.host_ports import is_port
 from scheduling.model.shape.key import shape_key
+from scheduling.model.shape.restrictions import UNRESTRICTED, NodeRestrictions
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -(2**31), 2**31 - 1
 """Priorities are of 32 bits."""

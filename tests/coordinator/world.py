@@ -313,6 +313,7 @@ class World:
         self.refused: Json = {}  # why KubeRay creates no pods
         self.webhook = True  # whether new pods of gangs are gated
         self.policy = False  # whether new pods of every RayCluster are
+        self.scheduler = True  # whether kube-scheduler comes to any pod
         self.wrapper = True  # whether objects of AppWrappers are created and deleted
         self.grudges: set[str] = set()  # nodes that the scheduler refuses, which no object tells
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
@@ -531,7 +532,7 @@ class World:
 
     def schedule(self) -> None:
         """Bind ungated pods where they may go and fit; say of the others that they do not."""
-        for raw in list(self.api.all("pods")):
+        for raw in list(self.api.all("pods")) if self.scheduler else ():
             gates = raw["spec"].get("schedulingGates")
             foreign = not raw["metadata"].get("ownerReferences")
             if not (_node(raw) or gates or foreign or "deletionTimestamp" in raw["metadata"]):

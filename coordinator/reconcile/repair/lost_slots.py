@@ -3,7 +3,7 @@
 from collections import Counter
 
 from coordinator.gang import repair
-from coordinator.gang.claimed_slots import compared
+from coordinator.gang.claims.slots import compared
 from coordinator.gang.eviction.endings import covered
 from coordinator.gang.pods import kept_slots
 from coordinator.gang.pods.kept_slots import Kept

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from coordinator.gang.claimed_slots import PodsByClaims
+from coordinator.gang.claims.slots import PodsByClaims
 from coordinator.state.cycle.pending_claims import pending_claims
 from coordinator.state.known import Known
 from scheduling.devices.mixes import NodeMixes, mixes_with_room
-from scheduling.devices.room import DeviceFacts, NodeDevicesIndex
+from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
 

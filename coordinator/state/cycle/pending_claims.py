@@ -1,23 +1,23 @@
 """Lists the pods that are to come to a node and whose claims of devices are not allocated yet.
 
 kube-scheduler allocates in its own cycle, and the API server tells of it later. Until then a pod
-that was released, or that has a slot, takes devices that nobody knows of.
+that was released, or that has a slot, takes devices that no object tells of.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import repeat
 
-from coordinator.gang.claims import unallocated
+from coordinator.gang.claims.of_pods import unallocated
 from coordinator.state.known import Known
 from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
 from reservation.slots import slot_of, vacant_slots
-from scheduling.devices.room import Pending
+from scheduling.devices.node_index import Pending
 from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.gang import GangKey
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 
 
 def pending_claims(known: Known) -> Mapping[str, Pending]:

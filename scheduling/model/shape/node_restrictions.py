@@ -14,7 +14,7 @@ from scheduling.model.constraints import (
     VolumeNodeRestriction,
 )
 from scheduling.model.pod import PodShape
-from scheduling.model.restrictions import UNRESTRICTED, Claims
+from scheduling.model.shape.restrictions import UNRESTRICTED, Claims
 
 
 def beside_existing_pods(shape: PodShape, allowed: tuple[Requirement, ...]) -> PodShape:

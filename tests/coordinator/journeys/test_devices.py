@@ -60,7 +60,7 @@ def test_gangs_that_are_decided_together_share_what_there_is() -> None:
 def test_what_is_promised_counts_for_this_leader_and_the_next() -> None:
     """Nothing is allocated yet, for kube-scheduler is late. What is left another gang gets."""
     world = World(*offering(4), replicas=2)
-    schedule, world.schedule = world.schedule, lambda: None
+    world.scheduler = False
     world.create(gang("a", 3))
     world.settle(seconds=5)
     assert (world.status("a")["phase"], given(world)) == ("Admitted", [])
@@ -72,7 +72,7 @@ def test_what_is_promised_counts_for_this_leader_and_the_next() -> None:
     world.create(gang("c", 2), gang("d", 1))
     world.settle(seconds=5)
     assert [world.gated(name) for name in "bcd"] == [3, 3, 0]
-    world.schedule = schedule
+    world.scheduler = True
     world.settle(seconds=5)
     assert [sum(world.bound(name).values()) for name in "abcd"] == [4, 0, 0, 2]
 
@@ -159,12 +159,12 @@ def test_pods_that_would_take_the_devices_of_others_come_in_a_later_wave() -> No
 def test_the_next_wave_is_judged_by_what_was_allocated_and_not_by_what_was_foreseen() -> None:
     """What was left is taken meanwhile: the pod keeps its gate, and the gang says why."""
     world = two_waves()
-    schedule, world.schedule = world.schedule, lambda: None
+    world.scheduler = False
     world.create(in_two_waves())
     world.settle(seconds=5)
     assert world.gated("a") == 1
     foreign_claim(world, NIC)
-    world.schedule = schedule
+    world.scheduler = True
     world.settle(seconds=20)
     assert world.bound("a") == {"n1": 2}
     assert world.gated("a") == 1

@@ -14,7 +14,7 @@ import pytest
 import coordinator
 import scheduling
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims import claimed
+from coordinator.gang.claims.of_pods import claimed
 from coordinator.gang.demand import NotReady, demand
 from coordinator.gang.pods.pod_sets import survey
 from coordinator.messages.events import DeviceApiSeen
@@ -188,9 +188,11 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
         (equal_pods_differ, "select by labels that all pods of a group"),
     ),
     "claimed_devices.unforeseen": ((of_a_claim, "ask for devices of your own instead"),),
-    "claims._not_known": ((of_old_kubernetes, "ask for the extended resource of a device plugin"),),
-    "claims._shared": ((shared_before_allocation, "give each pod its own by a template"),),
-    "claims._several_kinds": ((template_made_anew, "delete these pods"),),
+    "of_pods._not_known": (
+        (of_old_kubernetes, "ask for the extended resource of a device plugin"),
+    ),
+    "of_pods._shared": ((shared_before_allocation, "give each pod its own by a template"),),
+    "of_pods._several_kinds": ((template_made_anew, "delete these pods"),),
     "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
 }
 """By the function that refuses: each message of it, and the remedy."""

@@ -11,7 +11,7 @@ from scheduling.devices.allocator import allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
 from scheduling.devices.outcome import Allocated, Doubt, Undecided
 from scheduling.devices.steps import StepBudget
-from scheduling.model.restrictions import Claims
+from scheduling.model.shape.restrictions import Claims
 from tests.scheduling.devices.builders import RULES, claim, device, every, exactly, on_node
 
 STEPS = 1_000_000

@@ -12,7 +12,7 @@ from scheduling.model.constraints import (
     Toleration,
 )
 from scheduling.model.pod import PodShape
-from scheduling.model.restrictions import NodeRestrictions
+from scheduling.model.shape.restrictions import NodeRestrictions
 from tests.properties.strategies import shapes
 
 IN_ZONE = Requirement("zone", "In", ("a", "b"))

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from coordinator.gang.claimed_slots import PodsByClaims, compared
+from coordinator.gang.claims.slots import PodsByClaims, compared
 from coordinator.gang.pods.pod_sets import Standing, survey
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import GangTerms, PodSetTerms

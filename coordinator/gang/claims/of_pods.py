@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claim_quota import lacks_quota
+from coordinator.gang.claims.quota import lacks_quota
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod

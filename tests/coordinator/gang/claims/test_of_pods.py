@@ -3,7 +3,7 @@
 import msgspec
 
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims import MOST_CONSUMERS, claimed
+from coordinator.gang.claims.of_pods import MOST_CONSUMERS, claimed
 from coordinator.messages.events import DeviceApiSeen
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.admission import ResourceQuota
