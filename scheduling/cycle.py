@@ -13,7 +13,7 @@ constraints, so is its reason.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from scheduling.admission.question import SearchSteps
@@ -28,6 +28,8 @@ from scheduling.decision.preemption_pass import PreemptionPass
 from scheduling.decision.reasons import RefusalReasons
 from scheduling.decision.search import GangSearch
 from scheduling.decision.undecided import Undecided
+from scheduling.devices.node_index import DeviceFacts
+from scheduling.devices.room import DeviceRoom
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import PendingGang
@@ -57,6 +59,20 @@ class Settings:
     """What all searches of a cycle may take together."""
 
 
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What is known of nodes beside how much they have and what of it is free.
+
+    `holders` say who has what, where messages name them. `daemons` is what pods use that are on
+    their node whatever it holds; it is asked only where a blocked gang may be one that can never
+    fit. `devices` are given where some pod claims any.
+    """
+
+    holders: Holders | None = None
+    daemons: DaemonUsage = field(default_factory=DaemonUsage)
+    devices: DeviceFacts | None = None
+
+
 def run_cycle(
     pending: Sequence[PendingGang],
     nodes: NodeSnapshot,
@@ -74,27 +90,30 @@ def next_cycle(
     memory: Memory | None,
     settings: Settings | None = None,
     existing: ExistingPods | None = None,
-    holders: Holders | None = None,
     volumes: Volumes | None = None,
-    daemons: DaemonUsage | None = None,
+    facts: NodeFacts | None = None,
 ) -> tuple[tuple[Decision, ...], Memory]:
     """Decide every gang, but anew only those whose verdict may differ from the cycle before.
 
     Decisions are in the order in which they were made; those of gangs that wait for quota or behind
     another come last, and are left out where they are those of the cycle before. `existing` are
     the pods on nodes and those assumed there; they are asked only where some pod has inter-pod
-    constraints, `volumes` only where some pod mounts a claim, `daemons` only where a blocked gang
-    may be one that can never fit.
+    constraints, `volumes` only where some pod mounts a claim.
     """
     existing, volumes = existing or ExistingPods(PodIndex()), volumes or Volumes(VolumeIndex())
+    facts = facts or NodeFacts()
     is_as_left = memory is not None and memory.room.columns is nodes and not memory.took
     if queues.waiting.any_mounts:
         nodes = volumes.with_rows(nodes)
     search = _search(queues, existing, volumes, settings or Settings())
     holds = Holds(memory.preemptions if memory else (), queues, nodes)
-    reasons = RefusalReasons(volumes, holds, holders)
-    cycle = _Cycle(queues, nodes, memory, search, holds, reasons, daemons or DaemonUsage())
-    decisions, room = cycle.run(memory.room.moved_to(nodes) if memory else FreeCapacity.of(nodes))
+    reasons = RefusalReasons(volumes, holds, facts.holders)
+    cycle = _Cycle(queues, nodes, memory, search, holds, reasons, facts.daemons)
+    room = memory.room.moved_to(nodes) if memory else FreeCapacity.of(nodes)
+    if facts.devices is not None:
+        before = memory.room.devices if memory else None
+        room = room.with_devices(DeviceRoom.of(facts.devices, before))
+    decisions, room = cycle.run(room)
     return decisions, cycle.found(room, memory, is_as_left=is_as_left)
 
 

@@ -65,6 +65,10 @@ _LISTS = (
 
 RARE = (
     Rare("muster-redis", "list", "rayclusters.ray.io", _LISTS),
+    Rare("muster-coordinator", "list", "resourceslices.resource.k8s.io", _LISTS),
+    Rare("muster-coordinator", "list", "resourceclaims.resource.k8s.io", _LISTS),
+    Rare("muster-coordinator", "list", "resourceclaimtemplates.resource.k8s.io", _LISTS),
+    Rare("muster-coordinator", "list", "devicetaintrules.resource.k8s.io", _LISTS),
     Rare("muster-coordinator", "release", "gangs.muster.dev", _RELEASES),
     Rare("muster-forecaster", "forecast", "gangs.muster.dev", _FORECASTS),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.workload.codeflare.dev", _FINALIZERS),

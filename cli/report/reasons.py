@@ -18,8 +18,10 @@ class Explanation(NamedTuple):
 
 EXPLANATIONS: Mapping[Reason, Explanation] = {
     Reason.GANG_INCOMPLETE: Explanation(
-        "pods of the minimum do not exist yet",
-        "nothing for some seconds; then look at the RayCluster's Events and at KubeRay's log",
+        "pods of the minimum do not exist yet, or wait for a ResourceClaim, which the "
+        "message names",
+        "nothing for some seconds; then look at the RayCluster's Events and at KubeRay's "
+        "log, for a claim at the pod's Events",
     ),
     Reason.PODS_REFUSED: Explanation(
         "KubeRay cannot create a pod of the minimum, or of a held gang could not: a "

@@ -14,6 +14,7 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from coordinator.cluster.admission_rules import AdmissionRules
+from coordinator.cluster.devices import Devices
 from coordinator.cluster.foreseen_gangs import ForeseenGangs
 from coordinator.cluster.node_requests import NodeRequests
 from coordinator.cluster.ray_owners import RayOwners
@@ -64,6 +65,7 @@ class ClusterCache:
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
         self.admission = AdmissionRules()
+        self.devices = Devices()
         self.foreseen = ForeseenGangs()
         self._spread = Counter[str]()
         self._tellers: dict[str, Teller] = {}
@@ -130,6 +132,7 @@ class ClusterCache:
 
     def _remember(self, pod: ObservedPod) -> None:
         self.count_room(pod, 1)
+        self.devices.count(pod, 1)
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
         if _has_constraints(pod):
@@ -140,6 +143,7 @@ class ClusterCache:
 
     def _forget(self, pod: ObservedPod) -> None:
         self.count_room(pod, -1)
+        self.devices.count(pod, -1)
         if pod.uid in self._constrained:
             self._constrained.discard(pod.uid)
             self._spread[pod.namespace] -= _counts_pinned(pod)

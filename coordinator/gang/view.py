@@ -9,7 +9,7 @@ Each part names the modules that write it; every other module only reads it.
 
 from dataclasses import dataclass, field
 
-from coordinator.gang.demand import Demand, NotReady, Settled
+from coordinator.gang.demand import Demand, NotReady, Settled, is_gathered
 from coordinator.gang.eviction.endings import Eviction
 from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.held_start.quota_stakes import QuotaShare
@@ -87,6 +87,8 @@ class Queueing:
     asked: Demand = field(default_factory=Settled)
     unmade: NotReady | None = None
     """What KubeRay says of pods that it cannot create."""
+    unclaimed: bool = False
+    """Whether pods of the minimum wait for claims of devices, and are as good as not created."""
     refusal: Refusal | None = None
     left_out: Refusal | None = None
     """Why the surplus waits that the last cycle was asked for."""
@@ -158,6 +160,12 @@ class GangView:
         if self.held.phase is not Phase.RESUMED or self.released_any:
             return False
         return any(each.exist < each.terms.minimum for each in self.survey.standing)
+
+    @property
+    def is_gathered(self) -> bool:
+        """Whether every pod of the minimum exists, with all its claims of devices."""
+        standing = self.survey.standing
+        return bool(standing) and is_gathered(standing) and not self.queueing.unclaimed
 
     @property
     def waits_for_room(self) -> bool:

@@ -20,6 +20,7 @@ from coordinator.messages.write_ends import (
 )
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import NodeRequest
+from kube.devices.device_facts import DeviceFact
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
@@ -199,6 +200,42 @@ class FactsLost:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceApiSeen:
+    """Whether the API server serves devices by claim (`resource.k8s.io/v1`), and its version."""
+
+    version: str
+    served: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFactSeen:
+    """Something about devices by claim is new or has changed."""
+
+    fact: DeviceFact
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFactGone:
+    """Something about devices by claim is no more."""
+
+    fact: DeviceFact
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFactsSeen:
+    """All facts of a kind have been told."""
+
+    kind: type[DeviceFact]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFactsLost:
+    """The watch of a kind of fact is down; it concerns only gangs with claims of devices."""
+
+    kind: type[DeviceFact]
+
+
+@dataclass(frozen=True, slots=True)
 class SightLost:
     """A watch is down: what it told may be out of date."""
 
@@ -308,6 +345,11 @@ Event = (
     | FactGone
     | FactsSeen
     | FactsLost
+    | DeviceApiSeen
+    | DeviceFactSeen
+    | DeviceFactGone
+    | DeviceFactsSeen
+    | DeviceFactsLost
     | SightLost
     | SightRegained
     | TermStarted

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from functools import partial
 
+from coordinator.gang.claims import Claimed, claimed
 from coordinator.gang.demand import (
     Demand,
     NotReady,
     Settled,
     as_far_as_made,
     demand,
+    is_gathered,
     topology_of,
     unmade,
 )
@@ -16,6 +18,7 @@ from coordinator.gang.owner_deadlines import end_in_words
 from coordinator.gang.pods import adoption
 from coordinator.gang.pods.growth import in_one_piece
 from coordinator.gang.pods.kept_slots import Kept
+from coordinator.gang.pods.pod_sets import Standing
 from coordinator.gang.setbacks.below_minimum import breaks_at
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.setbacks import late_starts
@@ -35,6 +38,7 @@ def ask(look: Look) -> Done:
     """Bring what the gang asks for up to date, with what KubeRay and kube-scheduler say."""
     view, refused = look.view, look.source.refused_pods
     queueing, standing = view.queueing, view.survey.standing
+    queueing.unclaimed = False
     queueing.asked = _ended(look) or _demand(look, refused)
     if isinstance(queueing.asked, Settled):
         queueing.refusal = queueing.left_out = None
@@ -49,7 +53,7 @@ def ask_for_nothing(look: Look) -> Done:
     """Drop all that the gang waits for, and what was said about it."""
     view, queueing = look.view, look.view.queueing
     queueing.refusal = queueing.left_out = queueing.unmade = queueing.planned = None
-    queueing.position = 0
+    queueing.position, queueing.unclaimed = 0, False
     view.repairs.kept, view.repairs.kept_text = Kept(), ""
     return NOTHING_DONE
 
@@ -140,7 +144,25 @@ def _setbacks(look: Look) -> int:
 
 
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
-    view, standing = look.view, look.view.survey.standing
+    """Ask for pods whose claims of devices are there; where that does not do, say what lacks."""
+    found, cache = look.view.survey.standing, look.scene.cache
+    quotas = cache.admission.quotas(look.view.key.namespace)
+    asks = look.view.key in cache.devices.gangs
+    ready = claimed(found, cache.devices, quotas) if asks else Claimed(found)
+    if ready.hindrance is not None and ready.hindrance.reason is not Reason.GANG_INCOMPLETE:
+        return ready.hindrance
+    asked = _demand_of(look, terms, ready.standing, refused)
+    lacks = isinstance(asked, NotReady) and asked.reason in LACKS_PODS
+    if ready.hindrance is None or not (lacks or isinstance(asked, Settled)):
+        return asked
+    if lacks and not is_gathered(found):
+        return asked
+    look.view.queueing.unclaimed = lacks
+    return ready.hindrance
+
+
+def _demand_of(look: Look, terms: GangTerms, standing: Standing, refused: str) -> Demand:
+    view = look.view
     placement = view.reservation.placement
     topology = topology_of(terms.topology, standing, placement) if terms.topology else None
     created = look.scene.cache.owners.arrived_at(look.source)

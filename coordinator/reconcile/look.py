@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from coordinator.cluster.bind_refusals import Refusals
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.claimed_slots import DevicesLeft
 from coordinator.gang.held_start.foresight import Foresee
 from coordinator.gang.held_start.quota_turns import QuotaTurns
 from coordinator.gang.nominations import Guard, Pace
@@ -68,6 +69,8 @@ class Scene:
     """Whose turn it is where gangs share a ResourceQuota."""
     node_quota: NodeQuota
     """What gangs have asked an autoscaler for, by their queues."""
+    devices_left: DevicesLeft
+    """Whether pods that are to be released to a node still find the devices that they claim."""
     guard: Guard = Guard.NONE
     scheduler: str = ""
     """The kube-scheduler that is told of nominations; empty where it is not known."""

@@ -24,6 +24,7 @@ from coordinator.replay.recorder import Recorder
 from coordinator.settings import Settings
 from coordinator.shell import scheduler_lease, sinks
 from coordinator.shell.definitions import Definitions
+from coordinator.shell.device_watches import DeviceWatches
 from coordinator.shell.loop import Loop
 from coordinator.shell.suspicion import Suspicion
 from coordinator.shell.writes.executor import Executor
@@ -166,7 +167,9 @@ class Coordinator:
             for watch in WATCHES
         }
 
-        self._suspicion = Suspicion(self.watches)
+        # Without these only gangs with claims of devices wait; most clusters have none.
+        self.devices = DeviceWatches(client, feed)
+        self._suspicion = Suspicion({**self.watches, **self.devices.all})
 
     def _watch(
         self,
@@ -238,12 +241,15 @@ class Coordinator:
         known = self.loop.state.known.cache.pods.get((meta.namespace, meta.name))
         if known is not None and (known.uid, known.resource_version) == version:
             return known
-        return observe(pod, self._profiles, self._wrapper_of)
+        found = observe(pod, self._profiles, self._wrapper_of)
+        self.devices.note(found)
+        return found
 
     @property
     def watches(self) -> dict[str, Reflector[Any]]:
-        """All watches by resource."""
-        return {**self.reflectors, **self.storage, **self.admission, **self.provisioning}
+        """All watches that run, by resource."""
+        usual = {**self.reflectors, **self.storage, **self.admission, **self.provisioning}
+        return {**usual, **self.devices.started}
 
     @property
     def synced(self) -> bool:
@@ -262,6 +268,7 @@ class Coordinator:
             tasks.create_task(self.loop.run())
             for reflector in self.watches.values():
                 tasks.create_task(reflector.run())
+            tasks.create_task(self.devices.run())
             tasks.create_task(self._suspicion.run())
             tasks.create_task(self._contend())
             if self.tells_each_scheduler:
@@ -294,7 +301,8 @@ class Coordinator:
         """
         since = time.monotonic() - TRUSTED_SILENCE
         written = (self._gangs, self._ray_pods, self.reflectors.get("wrappedpods"))
-        seeing = (each for each in self.storage.values() if each.synced and not each.blind)
+        lenient = (*self.storage.values(), *self.devices.started.values())
+        seeing = (each for each in lenient if each.synced and not each.blind)
         return [
             each
             for each in (*self.reflectors.values(), *seeing)

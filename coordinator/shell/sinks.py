@@ -25,6 +25,7 @@ from kube.api.watch.events import (
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import node_request_of
 from kube.codec.volumes.storage import ObservedFact
+from kube.devices.device_facts import DeviceFact, ObservedDeviceFact
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
@@ -116,6 +117,21 @@ def fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event:
             return happened.FactsSeen(kind)
         case Blind() | Unreadable():
             return happened.FactsLost(kind)
+        case _:
+            assert_never(told)
+
+
+def device_event(told: WatchEvent[ObservedDeviceFact], kind: type[DeviceFact]) -> Event:
+    """Take in a fact of devices by claim; none is unreadable, so that is as bad as a lost watch."""
+    match told:
+        case Changed(obj=seen):
+            return happened.DeviceFactSeen(seen.fact)
+        case Deleted(obj=seen):
+            return happened.DeviceFactGone(seen.fact)
+        case Synced() | Sighted():
+            return happened.DeviceFactsSeen(kind)
+        case Blind() | Unreadable():
+            return happened.DeviceFactsLost(kind)
         case _:
             assert_never(told)
 

@@ -1,6 +1,7 @@
 """Looks at the gangs that something happened to, and brings each of them forward."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import Left, are_left
@@ -16,6 +17,7 @@ from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
 from coordinator.state.cycle.cycle_input import question_of
+from coordinator.state.cycle.device_facts import devices_left
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state.gang_views import note_astray, view_of
 from coordinator.state.known import Known
@@ -65,6 +67,7 @@ def scene_of(known: Known, moment: Moment) -> Scene:
         pace=known.term.pace,
         turns=known.turns,
         node_quota=known.node_quota,
+        devices_left=partial(devices_left, known),
         guard=known.guard if moment.now >= known.term.forbidden_until else Guard.NONE,
         scheduler=known.scheduler,
     )

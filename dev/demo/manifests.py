@@ -39,6 +39,13 @@ def as_gang(cluster: Json) -> Json:
     return labelled
 
 
+def lasting(cluster: Json, duration: str) -> Json:
+    """Say how long it is going to run."""
+    changed = copy.deepcopy(cluster)
+    changed["metadata"].setdefault("annotations", {})["muster.dev/expected-duration"] = duration
+    return changed
+
+
 def held(cluster: Json) -> Json:
     """Have no pod of it created before the whole gang is admitted."""
     changed = copy.deepcopy(cluster)

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
+from demo.foretold import told_when_they_start
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
 from demo.managing import managed_by_commands
@@ -259,5 +260,11 @@ SCENES = (
         "Ray clusters, managed by commands",
         "Two on 8 CPUs: see what is said before each is created, and what scaling the first does.",
         managed_by_commands,
+    ),
+    Scene(
+        8,
+        "Gangs that are told when they will start",
+        "Two wait for one that runs for 2 h, on 8 CPUs: see what they are told, and how it moves.",
+        told_when_they_start,
     ),
 )

@@ -30,6 +30,8 @@ class GangState:
     ready: str = ""
     reason: str = ""
     message: str = ""
+    expected: str = ""
+    """When it is expected to start; empty where nothing told it."""
     evicted: str = ""
     """Why it was stopped; empty where it was not, or is admitted again."""
 
@@ -120,6 +122,7 @@ def _gang_state(item: Json) -> GangState:
         ready=status.get("ready", ""),
         reason=status.get("reason", ""),
         message=status.get("message", ""),
+        expected=(status.get("expectedStart") or {}).get("time", ""),
         evicted=_evicted(status),
     )
 

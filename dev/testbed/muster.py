@@ -131,16 +131,8 @@ class Muster:
         return process
 
     def start_forecaster(self, settings: Mapping[str, str]) -> Process:
-        """Start what tells Gangs their expected starts; the component has to be installed."""
-        own = self.cluster.service_account_kubeconfig(NAMESPACE, "muster-forecaster")
-        port = self.cluster.ports.allocate()
-        chosen = {"KUBECONFIG": str(own), "LISTEN_PORT": str(port), **settings}
-        environment = _environment("MUSTER_FORECASTER_", chosen)
-        process = self.cluster.spawn(
-            "forecaster", [sys.executable, "-m", "forecaster"], environment
-        )
-        _wait_ready(process, port)
-        self.forecaster_health = port
+        """Start what tells Gangs their expected starts."""
+        process, self.forecaster_health = start_forecaster(self.cluster, settings)
         return process
 
     def wait_ready(self) -> None:
@@ -215,6 +207,22 @@ def wait_app_wrappers_trusted(cluster: Cluster) -> None:
     made = [cluster.api.get(path)["metadata"]["creationTimestamp"] for path in paths]
     trusted = max(map(datetime.fromisoformat, made)) + HEARD
     wait_until(lambda: datetime.now(UTC) > trusted, "the rules for AppWrappers to be trusted")
+
+
+def start_forecaster(cluster: Cluster, settings: Mapping[str, str]) -> tuple[Process, int]:
+    """Start what tells Gangs their expected starts, with the rights of the manifests.
+
+    Returns its health port too. It is ready when it has told what there was to tell.
+    """
+    rbac = ROOT / "manifests" / "forecaster" / "rbac.yaml"
+    cluster.kubectl("apply", *_AS_THEY_ARE, "-f", str(rbac))
+    own = cluster.service_account_kubeconfig(NAMESPACE, "muster-forecaster")
+    port = cluster.ports.allocate()
+    chosen = {"KUBECONFIG": str(own), "LISTEN_PORT": str(port), **settings}
+    environment = _environment("MUSTER_FORECASTER_", chosen)
+    process = cluster.spawn("forecaster", [sys.executable, "-m", "forecaster"], environment)
+    _wait_ready(process, port)
+    return process, port
 
 
 @dataclass(frozen=True)

@@ -150,8 +150,6 @@ def _not_modelled(spec: PodSpec, profile: Profile | None) -> Iterator[str]:
             f"default topology spread constraints of scheduler {profile.name} "
             "(give the pods topologySpreadConstraints of their own)"
         )
-    if spec.resource_claims:
-        yield "resourceClaims (ask for the extended resource of a device plugin instead)"
     if spec.scheduling_group is not None:
         yield "schedulingGroup (leave it out: Muster starts the gang as a whole)"
 

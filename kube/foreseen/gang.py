@@ -186,6 +186,8 @@ def _known_only_then(spec: TemplateSpec) -> Iterator[str]:
     for volume in spec.volumes:
         if EPHEMERAL in volume:
             yield f"spec.volumes: the claim of {volume.get('name')} is made for a pod that exists"
+    for claim in spec.resource_claims:
+        yield f"spec.resourceClaims: {claim.name} is allocated for a pod that exists"
     if any(key in _NUMBERED for key in _keys(spec)):
         yield f"matchLabelKeys: {' and '.join(_NUMBERED)} are set on pods as they are created"
 

@@ -74,7 +74,12 @@ def submitter_of(job: RayJob, admission: Admission, profiles: Profiles) -> Submi
     except (NotAdmitted, InvalidObject, UnreadableTemplate):
         return None
     spec = found.spec
-    if spec.node_name or spec.scheduling_gates or not _is_judged_alone(shape):
+    if (
+        spec.node_name
+        or spec.scheduling_gates
+        or spec.resource_claims
+        or not _is_judged_alone(shape)
+    ):
         return None
     return Submitter(SHAPES(shape), tuple(sorted(found.metadata.labels.items())))
 

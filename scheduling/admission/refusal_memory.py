@@ -38,7 +38,8 @@ class Kept:
     """A refusal with all that it follows from but the room, and the steps it might take.
 
     `reachable` says per group whether any node is feasible for it: the reason follows from that,
-    and from whether the nodes could hold the gang if they were empty.
+    and from whether the nodes could hold the gang if they were empty. `devices` is the stamp of the
+    devices, for a gang that claims some.
     """
 
     gang: PendingGang
@@ -47,6 +48,7 @@ class Kept:
     reachable: tuple[bool, ...]
     refusal: Refusal
     steps: int
+    devices: Hashable = None
 
     @property
     def is_certain(self) -> bool:

@@ -1,6 +1,6 @@
 """Takes over refusals of the cycle before where they still hold, and keeps those of this one."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from scheduling.admission.refusal_memory import (
     Kept,
@@ -54,7 +54,8 @@ class KeptRefusals:
         """Keep a refusal with all that it follows from."""
         demand, around = demand_of(gang.minimum), self._search.around(gang, room)
         reachable = reachable_groups(gang, room)
-        self.refused[gang.key] = Kept(gang, demand, around, reachable, refusal, steps)
+        devices = _stamp(gang, room)
+        self.refused[gang.key] = Kept(gang, demand, around, reachable, refusal, steps, devices)
 
     def standing_surplus(self, gang: PendingGang) -> Refusal | None:
         """Take over why surplus waits, where gang and nodes are the same.
@@ -62,7 +63,7 @@ class KeptRefusals:
         So a thousand gangs that could grow are not explained a thousand times in each cycle.
         """
         asked, refusal = self._left_out_before.get(gang.key, (None, None))
-        if refusal is None or asked != gang:
+        if refusal is None or asked != gang or gang.claims_devices:
             return None
         self.taken_over.add(gang.key)
         return refusal
@@ -82,6 +83,12 @@ class KeptRefusals:
         return (
             (self.has_same_nodes or not (is_constrained or gang.topology or gang.sharing))
             and not has_grown_for(gang, room)
+            and kept.devices == _stamp(gang, room)
             and (kept.is_certain or self._search.steps <= kept.steps)
             and kept.around == self._search.around(gang, room)
         )
+
+
+def _stamp(gang: PendingGang, room: FreeCapacity) -> Hashable:
+    """Return what is equal while devices that the gang claims are what they were."""
+    return room.devices.stamp if room.devices and gang.claims_devices else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.devices.allocator import MAX_CLAIMS
-from scheduling.devices.node_devices import Claims, NodeDevices, requests_of, selection
+from scheduling.devices.node_devices import NodeDevices, requests_of, selection
 from scheduling.devices.pools import SLICE_COUNTS
 from scheduling.devices.selection import Rules, tolerated
 from scheduling.model.devices.resource_claim import (
@@ -18,6 +18,7 @@ from scheduling.model.devices.resource_claim import (
     ClaimSpec,
     DeviceRequest,
 )
+from scheduling.model.restrictions import Claims
 
 Candidates = frozenset[int]
 """Positions of the devices that suit a request, in use or not."""

@@ -11,10 +11,11 @@ from functools import partial
 from itertools import permutations
 
 from scheduling.devices.mixes import Mix, NodeMixes, Unknown, kinds_of, mixes_with_room
-from scheduling.devices.node_devices import Claims, NodeDevices
+from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.outcome import Doubt, NotAllocated, Undecided
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
+from scheduling.model.restrictions import Claims
 
 MOST_WAVES = 8
 """More waves are not tried: each costs the time until all its pods are seen bound."""
@@ -31,12 +32,13 @@ class ClaimGroup:
 
 @dataclass(frozen=True, slots=True)
 class NodeOffer:
-    """A node: its devices, what else is free, and how many pods of each group it may take at most.
+    """Nodes that are alike: the devices of one, what else is free there, the pods that it may take.
 
-    `pending` are pods of other gangs that are to come to the node, by their claims.
+    `most` are so many of each group. `pending` are pods of other gangs that are to come to each of
+    the nodes, by their claims.
     """
 
-    name: str
+    names: Sequence[str]
     devices: NodeDevices
     most: Mix
     free: Mix = ()
@@ -55,28 +57,30 @@ class Foreseen:
 class NoPlacement:
     """There is none with any waves; `refusals` are what nodes refuse even one pod of a group for.
 
-    They are listed by group, each once.
+    They are listed by group, each once. `most` are the pods of each group that get devices where no
+    other group takes any.
     """
 
     refusals: tuple[tuple[NotAllocated, ...], ...]
+    most: Mix = ()
 
 
 Verdict = Foreseen | NoPlacement | Unknown
 
 
 def foresee(
-    groups: Sequence[ClaimGroup], nodes: Iterable[NodeOffer], rules: Rules, steps: int
+    groups: Sequence[ClaimGroup], nodes: Iterable[NodeOffer], rules: Rules, steps: StepBudget
 ) -> Verdict:
     """Return whether and how the gang is placed; the first node by name is filled first."""
     try:
-        return _Gang(groups, nodes, rules, StepBudget(steps)).verdict()
+        return _Gang(groups, nodes, rules, steps).verdict()
     except OutOfSteps:
         return Undecided(Doubt.STEPS)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Alike:
-    """Nodes that hold the same mixes, by name."""
+    """Nodes that hold the same mixes."""
 
     mixes: NodeMixes
     names: list[str] = field(default_factory=list)
@@ -94,7 +98,8 @@ class _Gang:
     ) -> None:
         self._groups, self._rules, self._steps = groups, rules, steps
         self._claims = [each.claims for each in groups]
-        self._alike = self._classes(sorted(nodes, key=lambda offer: offer.name))
+        self._rooms: dict[tuple[Mix, Mix], tuple[Mix, ...]] = {}
+        self._alike = self._classes(sorted(nodes, key=lambda offer: offer.names[0]))
 
     def _classes(self, offers: Iterable[NodeOffer]) -> list[_Alike]:
         """Put nodes together whose devices make one pattern, and that have room for the same."""
@@ -102,14 +107,14 @@ class _Gang:
         limits: dict[Hashable, Mix] = {}
         for offer in offers:
             pods = (*self._claims, *(claims for claims, _ in offer.pending))
-            pattern = offer.devices.pattern(pods, self._rules)
+            pattern = offer.devices.pattern(pods, self._rules, self._steps)
             if pattern not in limits:
                 limits[pattern] = self._limits(offer.devices)
             room = self._room(offer, limits[pattern])
             key = pattern, room, offer.pending
             if key not in found:
                 found[key] = _Alike(self._mixes(offer, room))
-            found[key].names.append(offer.name)
+            found[key].names.extend(offer.names)
         return list(found.values())
 
     def _limits(self, devices: NodeDevices) -> Mix:
@@ -119,9 +124,11 @@ class _Gang:
         )
 
     def _room(self, offer: NodeOffer, limits: Mix) -> tuple[Mix, ...]:
-        most = tuple(map(min, limits, offer.most))
-        requests = [each.requests for each in self._groups]
-        return mixes_with_room(most, requests, offer.free, self._steps)
+        key = tuple(map(min, limits, offer.most)), offer.free
+        if key not in self._rooms:
+            requests = [each.requests for each in self._groups]
+            self._rooms[key] = mixes_with_room(key[0], requests, key[1], self._steps)
+        return self._rooms[key]
 
     def _mixes(self, offer: NodeOffer, room: tuple[Mix, ...]) -> NodeMixes:
         return NodeMixes(self._claims, offer.devices, room, self._rules, self._steps, offer.pending)
@@ -133,7 +140,7 @@ class _Gang:
             return Foreseen(at_once, (0,) * len(self._groups))
         possible = self._placed(lambda mixes: mixes.in_some_order.mixes)
         if possible is None:
-            return NoPlacement(self._refusals())
+            return NoPlacement(self._refusals(), self._most())
         return self._in_waves() or self._unknown()
 
     def _in_waves(self) -> Foreseen | None:
@@ -156,6 +163,13 @@ class _Gang:
         unknown = (each.mixes.in_some_order.unknown for each in self._alike)
         return next((each for each in unknown if each is not None), Undecided(Doubt.ORDER))
 
+    def _most(self) -> Mix:
+        """Return how many pods of each group the nodes hold, of no other group any."""
+        return tuple(
+            sum(len(each.names) * each.mixes.most_of(at) for each in self._alike)
+            for at in range(len(self._groups))
+        )
+
     def _refusals(self) -> tuple[tuple[NotAllocated, ...], ...]:
         found: list[dict[NotAllocated, None]] = [{} for _ in self._groups]
         for alike in self._alike:
@@ -173,7 +187,33 @@ class _Gang:
             (alike.names, sorted(held(alike.mixes), key=lambda mix: (-sum(mix), mix)))
             for alike in self._alike
         ]
-        return _filled(total, options, self._steps)
+        if _is_short(total, options):
+            return None
+        return _filled_greedily(total, options) or _filled(total, options, self._steps)
+
+
+def _is_short(total: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]]) -> bool:
+    """Say whether the nodes hold too few pods of some group even where no other takes any."""
+    most = [0] * len(total)
+    for names, mixes in options:
+        for at in range(len(total)):
+            most[at] += len(names) * max((mix[at] for mix in mixes), default=0)
+    return any(have < need for have, need in zip(most, total, strict=True))
+
+
+def _filled_greedily(
+    total: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]]
+) -> tuple[tuple[str, Mix], ...] | None:
+    """Give each node the largest mix that is still wanted; None where some pods are left over."""
+    left, found = total, []
+    for names, mixes in options:
+        for name in names:
+            mix = next((each for each in mixes if all(map(int.__le__, each, left))), left)
+            if not any(mix) or mix not in mixes:
+                break
+            found.append((name, mix))
+            left = tuple(map(int.__sub__, left, mix))
+    return tuple(sorted(found)) if not any(left) else None
 
 
 def _filled(

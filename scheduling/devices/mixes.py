@@ -10,11 +10,12 @@ from functools import cached_property
 
 from scheduling.devices.allocator import allocate
 from scheduling.devices.counting import Counting, counting
-from scheduling.devices.node_devices import Claims, NodeDevices, requests_of, selection
+from scheduling.devices.node_devices import NodeDevices, requests_of, selection
 from scheduling.devices.outcome import Allocated, Doubt, NotAllocated, Undecided, Unsupported
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.restrictions import Claims
 
 Mix = tuple[int, ...]
 InUse = frozenset[DeviceID]
@@ -103,6 +104,11 @@ class NodeMixes:
                     elif after is not None:
                         return Possible(self._room, after)
         return Possible(frozenset(mix for mix, found in states.items() if found))
+
+    def most_of(self, group: int) -> int:
+        """Return how many pods of one group may come where no others do."""
+        alone = (mix for mix in self.in_some_order.mixes if sum(mix) == mix[group])
+        return max((mix[group] for mix in alone), default=0)
 
     @property
     def _takes_any(self) -> bool:

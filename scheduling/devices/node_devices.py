@@ -1,20 +1,37 @@
 """The devices of one node as the claims of a gang see them, and the pattern they make."""
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice
 from scheduling.devices.selection import Rules, Selected, selected, tolerated
+from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
-from scheduling.model.devices.resource_claim import AllocationMode, ClaimSpec, DeviceRequest
+from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
 from scheduling.model.devices.resource_slice import DeviceID
-
-Claims = tuple[ClaimSpec, ...]
-"""The claims of one pod that are not allocated yet, in the pod's order."""
+from scheduling.model.restrictions import Claims
 
 REACHED_BY_OTHERS = "devices that several nodes reach"
+
+
+PATTERNS_KEPT = 32
+"""Kinds of pods for which the pattern of a node is remembered."""
+
+
+@dataclass(slots=True)
+class _Patterns:
+    """Patterns of one node by the claims that see them, under one set of rules."""
+
+    rules: Rules | None = None
+    of: dict[tuple[Claims, ...], Hashable] = field(default_factory=dict)
+
+    def by(self, rules: Rules) -> dict[tuple[Claims, ...], Hashable]:
+        """Return the patterns under these rules; those of other rules are forgotten."""
+        if self.rules is not rules:
+            self.rules, self.of = rules, {}
+        return self.of
 
 
 @dataclass(frozen=True)
@@ -40,8 +57,24 @@ class NodeDevices:
         """Return the devices in the order in which they are tried."""
         return tuple(found for pool in self.pools for found in pool.devices)
 
-    def pattern(self, pods: Iterable[Claims], rules: Rules) -> Hashable:
-        """Return all that decides what is allocated for such pods: nodes with one are alike."""
+    def pattern(self, pods: Iterable[Claims], rules: Rules, steps: StepBudget) -> Hashable:
+        """Return all that decides what is allocated for such pods: nodes with one are alike.
+
+        It is remembered for some kinds of pods, and costs a step a device where it is not.
+        """
+        kinds, known = tuple(dict.fromkeys(pods)), self._known.by(rules)
+        if kinds not in known:
+            steps.spend(len(self.usable))
+            if len(known) >= PATTERNS_KEPT:
+                known.clear()
+            known[kinds] = self._pattern(kinds, rules)
+        return known[kinds]
+
+    @cached_property
+    def _known(self) -> "_Patterns":
+        return _Patterns()
+
+    def _pattern(self, pods: Iterable[Claims], rules: Rules) -> Hashable:
         asked = dict.fromkeys(request for claims in pods for request in requests_of(claims))
         names = dict.fromkeys(
             each.attribute for claims in pods for claim in claims for each in claim.constraints

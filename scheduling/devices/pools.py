@@ -82,7 +82,7 @@ class SliceIndex:
 
     def of_pool(self, key: PoolKey) -> Sequence[ResourceSlice]:
         """Return all slices of a pool, whoever reaches them."""
-        return self._by_pool[key]
+        return self._by_pool.get(key, ())
 
 
 def gather_pools(node: Node, slices: SliceIndex, features: Features) -> tuple[Pool, ...]:

@@ -8,6 +8,7 @@ nothing; many gangs with surplus wait for long, and are explained only where tha
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from scheduling.devices.outcome import Doubt, NotAllocated
 from scheduling.diagnosis.device_classes import allocated_otherwise
 from scheduling.diagnosis.shortfall import wanted_pods
 from scheduling.filters.free_capacity import FreeCapacity
@@ -197,6 +198,39 @@ class VolumesUnforeseen:
     claims: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class NoDevices:
+    """Room is there, and not all pods get the devices that they claim.
+
+    Of each of the `shapes` at most so many do; `refusals` are what nodes refuse even one for.
+    """
+
+    groups: Groups
+    room: FreeCapacity
+    shapes: tuple[PodShape, ...]
+    most: tuple[int, ...]
+    refusals: tuple[tuple[NotAllocated, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesUnforeseen:
+    """What pods claim, or what nodes have, is beyond what is modelled of devices."""
+
+    feature: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DevicesUndecided:
+    """Room is there; whether all pods get their devices is not known, and may be later."""
+
+    groups: Groups
+    room: FreeCapacity
+    doubt: Doubt
+
+
+DeviceCause = NoDevices | DevicesUnforeseen | DevicesUndecided
+"""Room is there, and the devices that pods claim are not, or it is not known."""
+
 LimitCause = (
     NotModelled
     | TooManyKinds
@@ -212,7 +246,16 @@ LimitCause = (
 TopologyCause = NoLabel | Scattered | ReachUnknown | ReplicasShort | ReplicasCrowded | NoDomainLeft
 """The domains that pods are to share are missing, or have not enough room."""
 
-Cause = DoesNotFit | SearchEnded | NoWay | InDomain | NoDomain | LimitCause | TopologyCause
+Cause = (
+    DoesNotFit
+    | SearchEnded
+    | NoWay
+    | InDomain
+    | NoDomain
+    | LimitCause
+    | TopologyCause
+    | DeviceCause
+)
 
 
 def is_open(cause: Cause) -> bool:
@@ -220,7 +263,7 @@ def is_open(cause: Cause) -> bool:
     match cause:
         case InDomain(cause=inner) | NoDomain(cause=inner):
             return is_open(inner)
-    return isinstance(cause, SearchEnded | AwaitsBinding)
+    return isinstance(cause, SearchEnded | AwaitsBinding | DevicesUndecided)
 
 
 def is_unsupported(cause: Cause) -> bool:
@@ -233,7 +276,7 @@ def is_unsupported(cause: Cause) -> bool:
             return claimable and any(allocated_otherwise(wanted_pods(groups), room))
         case AwaitsBinding():
             return False
-    return isinstance(cause, LimitCause | ReachUnknown)
+    return isinstance(cause, LimitCause | ReachUnknown | DevicesUnforeseen)
 
 
 def groups_of(cause: Cause) -> Groups:

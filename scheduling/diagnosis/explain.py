@@ -2,15 +2,19 @@
 
 from typing import assert_never
 
-from scheduling.diagnosis import domain_refusals, refusals
+from scheduling.diagnosis import claimed_devices, domain_refusals, refusals
 from scheduling.diagnosis.causes import (
     AwaitsBinding,
     Cause,
+    DeviceCause,
+    DevicesUndecided,
+    DevicesUnforeseen,
     DoesNotFit,
     EqualPodsDiffer,
     FitsUnpinned,
     InDomain,
     LimitCause,
+    NoDevices,
     NoDomain,
     NoDomainLeft,
     NoLabel,
@@ -32,6 +36,14 @@ from scheduling.model.verdict import Refusal
 
 def explain(cause: Cause) -> Refusal:
     """Return the refusal that a cause means; equal gangs in the same room are explained once."""
+    if isinstance(cause, DeviceCause):
+        return _of_devices(cause)
+    if isinstance(cause, TopologyCause):
+        return _of_topology(cause)
+    return _of_limits(cause) if isinstance(cause, LimitCause) else _of_room(cause)
+
+
+def _of_room(cause: DoesNotFit | SearchEnded | NoWay | InDomain | NoDomain) -> Refusal:
     match cause:
         case DoesNotFit(groups, room, unit):
             key = "no fit", groups, unit
@@ -44,7 +56,18 @@ def explain(cause: Cause) -> Refusal:
             return domain_refusals.in_domain(domain, explain(inner))
         case NoDomain():
             return domain_refusals.no_domain(cause, explain(cause.cause))
-    return _of_topology(cause) if isinstance(cause, TopologyCause) else _of_limits(cause)
+    assert_never(cause)
+
+
+def _of_devices(cause: DeviceCause) -> Refusal:
+    match cause:
+        case NoDevices():
+            return claimed_devices.no_devices(cause)
+        case DevicesUnforeseen(feature):
+            return claimed_devices.unforeseen(feature)
+        case DevicesUndecided(groups, room, doubt):
+            return claimed_devices.undecided(groups, room, doubt)
+    assert_never(cause)
 
 
 def _of_topology(cause: TopologyCause) -> Refusal:

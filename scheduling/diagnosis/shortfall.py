@@ -42,6 +42,10 @@ _WHY_INFEASIBLE = {
         "is ruled out by affinity or anti-affinity between pods",
         "are ruled out by affinity or anti-affinity between pods",
     ),
+    Predicate.DEVICES: (
+        "does not reach devices that a ResourceClaim of the pod was given",
+        "do not reach devices that a ResourceClaim of the pod was given",
+    ),
     Predicate.FEATURES: (
         "does not declare a feature that the pod needs",
         "do not declare a feature that the pod needs",

@@ -22,6 +22,7 @@ from scheduling.model.amounts import Mask, Positions
 from scheduling.model.constraints import NODE_NAME, Requirement, VolumeNodeRestriction
 from scheduling.model.plugins import VOLUME_PREDICATES, Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.restrictions import NodeRestrictions
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 
@@ -90,6 +91,7 @@ def masks(shape: PodShape, traits: NodeAttributes) -> dict[Predicate, Mask]:
         **({Predicate.SPREAD: _has_domains(shape, traits)} if shape.spread else {}),
         **_reached(now.volumes, traits),
         **_beside_existing_pods(now.existing_pods, traits),
+        **({Predicate.DEVICES: _with_devices(now, traits)} if now.claimed_from else {}),
         Predicate.FEATURES: traits.remembered(
             (Predicate.FEATURES, shape.features), lambda: able(shape.features, traits)
         ),
@@ -120,6 +122,12 @@ def _beside_existing_pods(
 ) -> dict[Predicate, Mask]:
     """Return the nodes that affinity and anti-affinity of existing pods leave, if they say any."""
     return {Predicate.INTER_POD_AFFINITY: bounded(allowed, traits)} if allowed else {}
+
+
+def _with_devices(now: NodeRestrictions, traits: NodeAttributes) -> Mask:
+    """Return the nodes that reach the devices of all claims that have some."""
+    terms = (each for _, each in now.claimed_from)
+    return reduce(np.logical_and, (attracted(each, traits) for each in terms))
 
 
 def _reached(

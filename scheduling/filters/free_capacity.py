@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.devices.room import DeviceRoom
 from scheduling.filters.feasibility import feasible, is_feasible_everywhere
 from scheduling.filters.node_affinity import bounded
 from scheduling.filters.node_ports import left as left_of_port
@@ -72,6 +73,7 @@ class FreeCapacity:
 
     `ports` are the host ports that are taken, by pods of before and of the gangs admitted since.
     `grown` are the nodes that may hold more than in the room that this one was moved from.
+    `devices` are those that claims may be allocated; None where no pod claims any.
     """
 
     def __init__(
@@ -80,10 +82,12 @@ class FreeCapacity:
         free: Amounts,
         grown: Positions = NOWHERE,
         ports: Taken | None = None,
+        devices: DeviceRoom | None = None,
     ) -> None:
         self.columns = columns
         self.grown = grown
         self.ports = columns.ports if ports is None else ports
+        self.devices = devices
         self._free: Amounts | _Taken = free
         self._changed: tuple[Positions, ...] = ()
         self._known: dict[Hashable, _Known] = {}
@@ -254,7 +258,7 @@ class FreeCapacity:
         rank: int,
         outset: "FreeCapacity | None",
     ) -> "FreeCapacity":
-        changed = FreeCapacity(self.columns, self.columns.free, self.grown, ports)
+        changed = FreeCapacity(self.columns, self.columns.free, self.grown, ports, self.devices)
         changed._free = free
         changed._rank = rank
         changed._outset = outset
@@ -278,6 +282,14 @@ class FreeCapacity:
         more = self._changed_to(self._free, self.ports, NOWHERE, self._rank, None)
         more.grown = np.union1d(self.grown, at)
         return more
+
+    def with_devices(self, devices: DeviceRoom | None) -> "FreeCapacity":
+        """Return the same room with other devices."""
+        if devices is self.devices:
+            return self
+        other = self._changed_to(self._free, self.ports, NOWHERE, self._rank, self._outset)
+        other.devices = devices
+        return other
 
     def touched(self, at: Positions) -> "FreeCapacity":
         """Return the room of the same columns, which are a view, now that these nodes changed.

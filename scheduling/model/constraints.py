@@ -118,27 +118,3 @@ class VolumeNodeRestriction:
     predicate: str
     claim: str
     terms: tuple[NodeTerm, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRestrictions:
-    """What one moment adds to what a pod says itself; each field bears the name of what adds it.
-
-    `existing_pods` are the label values that affinity and anti-affinity of existing pods leave,
-    `topology` those of the domain in which the gang is tried, `queue` are the node labels, sorted,
-    that the gang's queue holds the pod to. `volumes` says from which nodes the volumes are reached,
-    `disks` what they add to the requests (sorted, see NodeVolumeLimits), and `unsupported_volumes`
-    what of them is not modelled. `avoided` are nodes, sorted, that the caller rules out for now.
-    """
-
-    existing_pods: tuple[Requirement, ...] = ()
-    topology: tuple[Requirement, ...] = ()
-    queue: tuple[tuple[str, str], ...] = ()
-    volumes: tuple[VolumeNodeRestriction, ...] = ()
-    disks: tuple[tuple[str, int], ...] = ()
-    unsupported_volumes: tuple[str, ...] = ()
-    avoided: tuple[str, ...] = ()
-
-
-UNRESTRICTED = NodeRestrictions()
-"""Nothing is added."""

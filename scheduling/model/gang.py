@@ -138,6 +138,11 @@ class PendingGang:
         )
 
     @property
+    def claims_devices(self) -> bool:
+        """Say whether pods of the gang have claims that are to be allocated."""
+        return any(group.shape.restrictions.claims for group in self.groups())
+
+    @property
     def mounts_volumes(self) -> bool:
         """Say whether pods of the gang mount claims."""
         return any(group.shape.volumes for group in self.groups())

@@ -21,6 +21,7 @@ class Predicate(StrEnum):
     VOLUME_BINDING = "VolumeBinding"
     VOLUME_ZONE = "VolumeZone"
     INTER_POD_AFFINITY = "InterPodAffinity"
+    DEVICES = "DynamicResources"
     FEATURES = "NodeDeclaredFeatures"
     RESOURCES = "NodeResourcesFit"
 

@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from scheduling.model.amounts import Requests, sorted_requests
 from scheduling.model.constraints import (
-    UNRESTRICTED,
     HashedOnce,
-    NodeRestrictions,
     NodeTerm,
     PodTerm,
     SpreadConstraint,
     Toleration,
 )
+from scheduling.model.restrictions import UNRESTRICTED, NodeRestrictions
 from scheduling.model.shape.host_ports import is_port
 from scheduling.model.shape.key import shape_key
 
@@ -84,7 +83,7 @@ class PodShape:
         terms = self.node_affinity, self.added_affinity
         keys = tuple(each.counted.key for each in self.spread)
         volumes = tuple((each.predicate, each.terms) for each in added.volumes)
-        held = added.existing_pods, added.topology, added.queue, added.avoided
+        held = added.existing_pods, added.topology, added.queue, added.avoided, added.claimed_from
         return HashedOnce(
             (self.tolerations, self.node_selector, *terms, self.features, keys, *held, volumes)
         )

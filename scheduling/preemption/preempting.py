@@ -100,9 +100,11 @@ class Preempting:
     def may(self, gang: PendingGang) -> bool:
         """Say whether a gang may take room of running ones.
 
-        Never for its surplus; nor where it had room of late and could make no use of it.
+        Never for its surplus; nor where it had room of late and could make no use of it; nor where
+        its pods claim devices: those of others are free some time after their pods.
         """
-        return gang.queue in self._tree.preempting and bool(gang.minimum) and not gang.setbacks
+        is_able = bool(gang.minimum) and not gang.setbacks and not gang.claims_devices
+        return gang.queue in self._tree.preempting and is_able
 
     def note(self, gang: GangKey) -> str:
         """Return what the message of a gang says of why nothing is taken for it."""

@@ -65,9 +65,7 @@ def muster(
     directory = tmp_path_factory.mktemp("controlplane") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:
         settings = {"PROVISIONING": "true"}
-        yield start_muster(
-            cluster, settings=settings, components=["forecaster", "provisioning", "redis"]
-        )
+        yield start_muster(cluster, settings=settings, components=["provisioning", "redis"])
     cluster.remove_data()
     if not request.session.testsfailed:
         shutil.rmtree(directory)

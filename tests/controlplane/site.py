@@ -61,6 +61,7 @@ class Site:
             "KUBECONFIG": str(self.folder / "config"),
             "PYTHONPATH": str(ROOT),
             "COLUMNS": "200",
+            "EDITOR": "true",  # it leaves the file as it is
         }
 
 

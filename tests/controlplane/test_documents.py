@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 import yaml
 
 from cli.endings import FINE, INTERRUPTED, NO, WRONG_USE
@@ -48,11 +49,23 @@ NOT_RUN = {
     "kubectl krew": "tests/download holds the manifest against the rules of krew",
     "kubectl logs": "kwok's pods write none",
     "kubectl rollout": "restart has no dry run, and kwok's pods end no rollout",
+    "kubectl exec": "nothing runs in kwok's pods",
+    "kubectl token": "a token has no dry run",
+    "kubectl ray": "another plugin of kubectl",
+    "muster logs": "kwok's pods write none: test_real_jobs.py reads those of real ones",
+    "muster redis": "of a component of its own: make test-redis installs it",
 }
 """By program, or kubectl's verb."""
 
 _ELSEWHERE = "of another overlay: tests/controlplane/test_overlays.py installs and removes it"
 NOT_HERE = {
+    'kubectl create -k "github.com/ray-project/kuberay/ray-operator/config/default?ref=v1.6.2"': (
+        "downloads KubeRay, which the testbed has built"
+    ),
+    "kubectl -n team patch raycluster train --type=json \\\n"
+    """  -p '[{"op": "remove", "path": "/metadata/finalizers"}]'""": (
+        "for a RayCluster whose Redis is gone for good: make test-redis"
+    ),
     "kubectl delete mutatingadmissionpolicybinding muster-gate": _ELSEWHERE,
     "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration "
     "muster-app-wrapper": _ELSEWHERE,
@@ -64,6 +77,11 @@ ENDS: dict[str, int] = {
     "muster release --all": WRONG_USE,
     "muster release team/train": WRONG_USE,
     "muster release": WRONG_USE,
+    "muster suspend team/train": WRONG_USE,
+    "muster delete team/train": WRONG_USE,
+    "muster delete lab/forgotten": WRONG_USE,
+    "muster delete --job team/nightly": WRONG_USE,
+    "muster edit team/train --delete-pod train-workers-worker-x7k2p": WRONG_USE,
     "muster uninstall": WRONG_USE,
     "muster uninstall --keep-crds": WRONG_USE,
     # It is there, and is left as it is.
@@ -78,6 +96,13 @@ ENDS: dict[str, int] = {
     "kubectl diff -k overlay": 1,
     "muster status --watch --interval 5": INTERRUPTED,
     "muster dashboard": INTERRUPTED,
+    "muster dashboard --link 'ray=https://ray.example.com/{namespace}/{name}/'": INTERRUPTED,
+    "muster dashboard --link 'grafana=https://grafana.example.com/d/ray?var-namespace={namespace}"
+    "&var-cluster={name}'": INTERRUPTED,
+    # Those before it in the queue wait for the same nodes.
+    "muster create -f train-2.yaml --if-fits": NO,
+    # Nothing runs in the submitter's pod.
+    "muster submit team/nightly --like train --retries 2 --follow -- python train.py": INTERRUPTED,
 }
 """How a command ends otherwise than with 0."""
 
@@ -105,8 +130,27 @@ INSTEAD = {
 }
 """Names that there are, and another namespace where a command really writes."""
 
+RENAMED = {
+    "docs/managing.md": {
+        "team/train ": "team/made ",
+        "train-workers-worker-x7k2p": "$(kubectl get pods -o name "
+        "-l ray.io/cluster=made,ray.io/group=workers | sed -n '1s,pod/,,p')",
+        "-f train.yaml": "-f made.yaml",
+    },
+    "docs/roles.md": {
+        "muster edit team/train --queue": "muster edit team/eval --queue",
+        "team/train ": "team/given ",
+        "team/nightly": "team/weekly",
+        "queue create research": "queue create trial",
+        "team,lab": "trial",
+        "queue edit research": "queue edit trial",
+    },
+}
+"""By page, names in the place of those that are there already, or are not."""
+
 MENTIONED = re.compile(
-    r"(muster (why|fit|import)|kubectl (apply( -k)?|describe( (node|gang|raycluster))?|"
+    r"(muster (why|fit|import( volcano)?|create( --like| --fault-tolerance| NEW --like OLD)?|edit|"
+    r"scale|submit|what-if|queue create)|kubectl (apply( -k)?|describe( (node|gang|raycluster))?|"
     r"replace( -f)?|delete (job )?--cascade=orphan))$"
 )
 """In the prose the names of commands, not commands."""
@@ -122,7 +166,14 @@ def workplace(parent: Path) -> Path:
     (at / "overlay").mkdir()
     text = {"resources": ["../manifests/overlays/self-signed"]}
     (at / "overlay" / "kustomization.yaml").write_text(yaml.safe_dump(text))
-    (at / "train.yaml").write_text(yaml.safe_dump(train()))
+    for name in ("train", "train-2"):
+        (at / f"{name}.yaml").write_text(yaml.safe_dump(train(name)))
+    made = train("made", 4)
+    made["spec"]["workerGroupSpecs"][0]["groupName"] = "workers"
+    (at / "made.yaml").write_text(yaml.safe_dump(made))
+    shown = trustme.CA().issue_cert("muster.example.com")
+    shown.cert_chain_pems[0].write_to_path(str(at / "tls.crt"))
+    shown.private_key_pem.write_to_path(str(at / "tls.key"))
     queue = test_volcano.queue("a", deserved={"cpu": 8})
     (at / "queues-of-volcano.yaml").write_text(yaml.safe_dump(queue))
     return at
@@ -160,8 +211,9 @@ def definition(system: System, kind: str, plural: str) -> Json:
 def populate(site: Site) -> None:
     """Gangs that run and wait, queues, and what other systems' queues there are."""
     cluster = site.cluster
-    for name in (TEAM, SPARE):
+    for name in (TEAM, SPARE, "lab"):
         cluster.create_namespace(name)
+    cluster.create_priority_class({"name": "high"}, 1000)
     cluster.create_priority_class({"name": "training"}, 100)
     here = {"matchLabels": {"kubernetes.io/metadata.name": TEAM}}
     queue = {"apiVersion": "muster.dev/v1alpha1", "kind": "GangQueue"}
@@ -176,18 +228,23 @@ def populate(site: Site) -> None:
         site.cluster.kubectl(
             *("wait", "--for=condition=Established", f"crd/{each['metadata']['name']}")
         )
+    forgotten = train("forgotten", 0, "lab")
+    forgotten["spec"]["workerGroupSpecs"] = []
     flavor = {"flavors": [{"name": "f", "resources": [{"name": "cpu", "nominalQuota": 8}]}]}
     kueue = {"apiVersion": "kueue.x-k8s.io/v1beta1", "metadata": {"name": "q", "namespace": TEAM}}
     groups = {"resourceGroups": [{"coveredResources": ["cpu"], **flavor}]}
     apply(
         site,
         {**queue, "metadata": {"name": "research"}, "spec": spec},
+        {**queue, "metadata": {"name": "company"}, "spec": {"quota": {GPU: 64}}},
         {**kueue, "kind": "ClusterQueue", "spec": {"namespaceSelector": {}, **groups}},
         {**kueue, "kind": "ResourceFlavor", "metadata": {"name": "f", "namespace": TEAM}},
         test_mcad.subtree("root", test_mcad.child("company", cpu=8)),
         train(),
         train("tune", 4),
+        train("eval", 4),
         train("other", 1, SPARE),
+        forgotten,
         extender_secret(),
     )
     wait_until(lambda: phase(site, "train") == "Running", "the first gang to run")
@@ -285,7 +342,7 @@ def of_prose(path: Path) -> Iterator[str]:
 
 
 BLOCKS = [
-    pytest.param(block, id=f"{page_of(path)}, block {number}")
+    pytest.param(page_of(path), block, id=f"{page_of(path)}, block {number}")
     for path in PAGES
     for number, script in enumerate(scripts(path), start=1)
     if (block := [each for each in statements(script) if not reason_not_to_run(each)])
@@ -297,14 +354,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("block", BLOCKS)
-def test_the_commands_of_a_block_end_as_its_page_says(site: Site, block: list[str]) -> None:
-    at = workplace(site.folder)
-    if "mkdir overlay" in block:
-        shutil.rmtree(at / "overlay")
-    for text in block:
-        ends_as_documented(site, text, at)
+# Those of the prose first: blocks of tutorials create Ray clusters, and leave some.
 
 
 @pytest.mark.long
@@ -313,9 +363,22 @@ def test_a_command_of_the_prose_ends_as_its_page_says(site: Site, text: str) -> 
     ends_as_documented(site, text, workplace(site.folder))
 
 
-def ends_as_documented(site: Site, text: str, at: Path) -> None:
-    done = site.run(filled(text), at, interrupted=ENDS.get(text) == INTERRUPTED)
-    said = f"{filled(text)}\n{done.stdout}{done.stderr}"
+@pytest.mark.long
+@pytest.mark.parametrize(("page", "block"), BLOCKS)
+def test_the_commands_of_a_block_end_as_its_page_says(
+    site: Site, page: str, block: list[str]
+) -> None:
+    at = workplace(site.folder)
+    if "mkdir overlay" in block:
+        shutil.rmtree(at / "overlay")
+    for text in block:
+        ends_as_documented(site, text, at, page)
+
+
+def ends_as_documented(site: Site, text: str, at: Path, page: str = "") -> None:
+    command = renamed(filled(text), page)
+    done = site.run(command, at, interrupted=ENDS.get(text) == INTERRUPTED)
+    said = f"{command}\n{done.stdout}{done.stderr}"
     assert done.returncode == ENDS.get(text, FINE), said
     assert "Traceback" not in done.stderr, said
 
@@ -323,6 +386,14 @@ def ends_as_documented(site: Site, text: str, at: Path) -> None:
 def filled(text: str) -> str:
     """A command with names that there are."""
     return INSTEAD.get(with_names(text), with_names(text))
+
+
+def renamed(command: str, page: str) -> str:
+    """A command with what stands for a name in this page."""
+    command = f"{command} "
+    for name, other in RENAMED.get(page, {}).items():
+        command = command.replace(name, other)
+    return command.rstrip()
 
 
 def with_names(text: str) -> str:

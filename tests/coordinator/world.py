@@ -61,6 +61,13 @@ from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator import app_wrappers
 from tests.coordinator.api import Api, Change, Client, Json, Key, Outcome, Watch, key_of, stamp_at
 from tests.coordinator.builders import TEAM, pod_of
+from tests.coordinator.device_world import (
+    ALL_SEEN,
+    WATCHED,
+    allocate,
+    device_event,
+    make_claims,
+)
 from tests.coordinator.held import foresee_in
 from tests.coordinator.ray_jobs import reconcile as reconcile_ray_jobs
 from tests.oracle.ingredients.pod_affinity import PodAffinity
@@ -134,6 +141,7 @@ class Replica:
         self.echoed: list[EmitEvent] = []  # on Gangs and head pods
         self.logged: list[LogDecision] = []
         self.leading = False
+        self.claims_watched = False
         self.clock_off = 0.0
         """Seconds by which the clock of its machine is ahead of that of the API server."""
         self._executor = Executor(
@@ -159,7 +167,7 @@ class Replica:
         )
         self.state = CoordinatorState(known)
         self.todo = []
-        self.leading = self.synced = False
+        self.leading = self.synced = self.claims_watched = False
         self.watch: Watch = self.api.watch()
 
     # ---- hearing
@@ -188,8 +196,15 @@ class Replica:
         """Be told the next changes of one resource."""
         queue = self.watch.queues[plural]
         changes = [queue.popleft() for _ in range(min(most, len(queue)))]
-        events = (event_of(change, self._reduce) for change in changes)
-        self.handle([event for event in events if event is not None])
+        self.handle([event for change in changes for event in self._events(change)])
+
+    def _events(self, change: Change) -> Iterator[Event]:
+        """A DeviceClass is told twice: by the watch of all, and by that for claims."""
+        if change.key.plural in WATCHED:
+            yield device_event(change)
+        told = event_of(change, self._reduce) if change.key.plural in _READERS else None
+        if told is not None:
+            yield told
 
     def hear_all(self) -> None:
         for plural in self.watch.waiting():
@@ -198,6 +213,9 @@ class Replica:
             self.handle([FactsSeen(each.fact) for each in WATCHES])
             self.handle([AdmissionRulesListed(each) for each in KINDS])
             self.handle([NodeRequestsListed()])
+        if self.state.known.cache.devices.gangs and not self.claims_watched:
+            self.claims_watched = True
+            self.handle(ALL_SEEN)
         self.synced = True
 
     def cycle(self) -> None:
@@ -376,6 +394,7 @@ class World:
         steps = (self.collect_garbage, self.wrap, self.kuberay, self.schedule, self.kubelets)
         for step in steps:
             step()
+        make_claims(self.api)
 
     def settle(self, *, seconds: float = 0.0) -> None:
         """Have everybody work until nothing changes any more, then let time pass, and again."""
@@ -521,7 +540,8 @@ class World:
     def _schedule_one(self, raw: Json) -> None:
         pod = msgspec.convert(raw, core_objects.Pod)
         node = next((name for name in self._candidates(pod) if self._is_company(raw, name)), "")
-        if node:
+        if node and allocate(self.api, raw, node):
+            raw = self.api.get(key_of(raw))
             self.api.change(raw, lambda obj: obj["spec"].update(nodeName=node))
         else:
             self._condition(raw, "PodScheduled", "False", "Unschedulable", "0 nodes available")

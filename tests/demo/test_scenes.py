@@ -14,6 +14,7 @@ from demo import cli
 from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
 from demo.display import Lines
+from demo.foretold import told_when_they_start
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
 from demo.managing import managed_by_commands
@@ -60,6 +61,11 @@ def test_of_two_app_wrappers_the_second_is_created_when_the_first_is_deleted(sta
 @pytest.mark.long
 def test_an_owner_manages_by_commands(stage: Stage) -> None:
     assert not failed(stage, managed_by_commands(stage))
+
+
+@pytest.mark.long
+def test_gangs_are_told_when_they_will_start(stage: Stage) -> None:
+    assert not failed(stage, told_when_they_start(stage))
 
 
 def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:

@@ -76,6 +76,17 @@ def test_the_coordinator_leaves_an_estimate_as_it_is_and_writes_its_own(world: W
     assert (before["position"], after["position"]) == (2, 1)
 
 
+def test_a_new_leader_leaves_estimates_as_they_are(world: World) -> None:
+    told(world)
+    before = world.api.get(Key("gangs", TEAM, "c"))["status"]
+    world.elect(0)
+    world.delete("rayclusters", "b")
+    world.settle(seconds=60)
+    after = world.api.get(Key("gangs", TEAM, "c"))["status"]
+    assert after["epoch"] > before["epoch"]
+    assert after["expectedStart"] == before["expectedStart"]
+
+
 def test_an_estimate_that_moves_is_written_at_once_and_keeps_what_was_told_first(
     world: World,
 ) -> None:

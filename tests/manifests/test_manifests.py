@@ -12,6 +12,7 @@ from certs.__main__ import into_the_cluster
 from coordinator.gang.nominations import Guard
 from coordinator.settings import Settings as CoordinatorSettings
 from kube.codec.volumes.storage import WATCHES
+from kube.devices.device_facts import DEVICE_WATCHES
 from kube.objects import names
 from webhook.settings import Settings as WebhookSettings
 
@@ -297,7 +298,11 @@ USED: dict[str, Rights] = {
         ("ray.io", "rayjobs"): {"list", "watch", "patch"},
         ("ray.io", "rayservices"): {"list", "watch"},
         ("scheduling.k8s.io", "priorityclasses"): {"list", "watch"},
-        ("resource.k8s.io", "deviceclasses"): {"list", "watch"},
+        # kube/devices/device_facts.py: what is watched for the sake of devices by claim
+        **{
+            (each.resource.group, each.resource.plural): {"list", "watch"}
+            for each in DEVICE_WATCHES
+        },
         # coordinator/shell/app.py: where a profile has default constraints that refuse
         # kube/codec/volumes/storage.py: what is watched for the sake of volumes
         **{(each.resource.group, each.resource.plural): {"list", "watch"} for each in WATCHES},

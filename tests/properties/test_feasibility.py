@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scheduling.filters.feasibility import feasible, rejections
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.constraints import (
-    NodeRestrictions,
     PodTerm,
     Requirement,
     SpreadConstraint,
@@ -19,6 +18,7 @@ from scheduling.model.constraints import (
 from scheduling.model.node import Node
 from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.restrictions import NodeRestrictions
 from scheduling.state.node_table import node_snapshot_of
 from tests.properties.strategies import allowed, nodes, shapes
 

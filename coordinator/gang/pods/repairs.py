@@ -30,6 +30,8 @@ class Repairs:
     torn_since: float | None = None
     lost_room: bool = False
     """Slots were dropped since their room was not there any more; others may have taken it."""
+    awaits_devices: frozenset[str] = frozenset()
+    """Pods whose release waits until it is known which devices those before them got."""
     rounds: Rounds = field(default_factory=Rounds)
     """When pods that Muster did not release may be deleted."""
     pod_removed: bool = False

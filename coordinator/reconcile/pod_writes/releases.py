@@ -20,7 +20,7 @@ def release_pods(look: Look) -> Done:
     ready = ready_for_release(look.view.survey.standing)
     if not ready or not _may_begin(look):
         return NOTHING_DONE
-    later = awaits_nomination(look)
+    later = awaits_nomination(look) | look.view.repairs.awaits_devices
     free = (pair for pair in ready if pair[0].uid not in later and _is_free(look, *pair))
     return Done([_release(look, pod, node) for pod, node in free])
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from coordinator.gang import repair
+from coordinator.gang.claimed_slots import compared
 from coordinator.gang.eviction.endings import covered
 from coordinator.gang.pods import kept_slots
 from coordinator.gang.pods.kept_slots import Kept
@@ -11,6 +12,7 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.pod_writes.fences import call_back, gated, may_arrive
 from coordinator.reconcile.terms import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
+from reservation.release_order import is_ordered, wave_due
 from reservation.replicas import slots_on_the_way
 from reservation.slots import Slots, slot_of, slots_of, vacant_slots
 from scheduling.model.placement import Placement
@@ -37,10 +39,26 @@ def _still_of_use(look: Look, placement: Placement) -> Placement:
     settled = view.repairs.settled
     left = repair.without_overtaken(view, left, pods)
     left = repair.without_stalled(view, left, pods)
+    left = _with_devices(look, left)
     kept = _with_releases(look, placement, left)
     if kept is not left:
         view.repairs.settled = settled
     return kept
+
+
+def _with_devices(look: Look, placement: Placement) -> Placement:
+    """What is left of a placement in waves, without slots whose devices went to other pods."""
+    view, devices = look.view, look.scene.cache.devices
+    view.repairs.awaits_devices = frozenset()
+    if view.key not in devices.gangs or not is_ordered(placement):
+        return placement
+    if not wave_due(placement, look.pods):
+        return placement
+    sent = view.pod_writes.inflight
+    found = compared(view.survey.standing, sent, devices, look.scene.devices_left)
+    view.repairs.awaits_devices = found.unsure
+    view.repairs.lost_room |= bool(found.gone)
+    return without_slots(placement, found.gone) if found.gone else placement
 
 
 def _with_releases(look: Look, before: Placement, left: Placement) -> Placement:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.gang.demand import is_gathered
 from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.pods import adoption
 from coordinator.gang.view import GangView
@@ -48,10 +47,9 @@ class _Condition:
 
 
 def _usual(view: GangView, said: Explained) -> list[_Condition]:
-    gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
     admitted = said.phase in (ADMITTED, RUNNING)
     return [
-        _gathered(view, said, gathered=gathered),
+        _gathered(view, said, gathered=view.is_gathered),
         _quota_reserved(view, said, admitted=admitted),
         _reached("Admitted", Reason.ADMITTED if admitted else None, said),
         _reached("Ready", Reason.RUNNING if said.reason == Reason.RUNNING else None, said),

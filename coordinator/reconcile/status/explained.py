@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from coordinator.cluster.bind_refusals import TEXT_LIMIT
-from coordinator.gang.demand import NotReady, is_gathered
+from coordinator.gang.demand import NotReady
 from coordinator.gang.pods import adoption
 from coordinator.gang.pods.pod_sets import exist_in_words, is_ready
 from coordinator.gang.repair import release_refusals
@@ -129,8 +129,7 @@ def _phase_of_unready(view: GangView, not_ready: NotReady) -> str:
         return FINISHED
     if not_ready.reason is Reason.RETRIES_EXHAUSTED:
         return FAILED
-    gathered = bool(view.survey.standing) and is_gathered(view.survey.standing)
-    return QUEUED if gathered else GATHERING
+    return QUEUED if view.is_gathered else GATHERING
 
 
 def _runs_unplaced(view: GangView) -> bool:

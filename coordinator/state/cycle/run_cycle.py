@@ -12,13 +12,14 @@ from coordinator.gang.view import GangView
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.cycle.cycle_input import line_up, queues_of
+from coordinator.state.cycle.device_facts import device_facts
 from coordinator.state.cycle.preemption_trials import note_plan, propose
 from coordinator.state.known import Known
 from coordinator.state.verdict_counts import GANG, PODS
 from reservation.edits import merged, with_homeless
 from runtime.controller.moment import Moment
 from scheduling.admission.refusal_memory import Memory
-from scheduling.cycle import next_cycle
+from scheduling.cycle import NodeFacts, next_cycle
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
@@ -90,9 +91,8 @@ def question(known: Known, memory: Memory | None, moment: Moment) -> Callable[[]
         known.cache.columns(),
         memory,
         existing=existing_pods(known),
-        holders=Holders(known.cache.holders),
         volumes=_volumes(known),
-        daemons=known.cache.daemons,
+        facts=NodeFacts(Holders(known.cache.holders), known.cache.daemons, device_facts(known)),
     )
 
 

@@ -13,8 +13,13 @@ from coordinator.messages.events import (
     ClusterGone,
     ClusterSeen,
     CycleDue,
+    DeviceApiSeen,
     DeviceClassGone,
     DeviceClassSeen,
+    DeviceFactGone,
+    DeviceFactSeen,
+    DeviceFactsLost,
+    DeviceFactsSeen,
     Event,
     FactGone,
     FactSeen,
@@ -55,7 +60,14 @@ from coordinator.messages.write_ends import (
     RayJobWriteEnded,
     WriteEnded,
 )
-from coordinator.state.intake import gangs, leadership, node_requests, pods, surroundings
+from coordinator.state.intake import (
+    devices,
+    gangs,
+    leadership,
+    node_requests,
+    pods,
+    surroundings,
+)
 from coordinator.state.known import Known
 from runtime.controller.moment import Moment
 
@@ -139,6 +151,11 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     FactGone: surroundings.fact_gone,
     FactsSeen: surroundings.facts_seen,
     FactsLost: surroundings.facts_lost,
+    DeviceApiSeen: devices.api_seen,
+    DeviceFactSeen: devices.fact_seen,
+    DeviceFactGone: devices.fact_gone,
+    DeviceFactsSeen: devices.facts_seen,
+    DeviceFactsLost: devices.facts_lost,
     TimePassed: _time_passed,
     CycleDue: _cycle_due,
     NodeRequestSeen: node_requests.request_seen,

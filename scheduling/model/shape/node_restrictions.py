@@ -8,8 +8,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from scheduling.model.amounts import sorted_requests
-from scheduling.model.constraints import UNRESTRICTED, Requirement, VolumeNodeRestriction
+from scheduling.model.constraints import (
+    NodeTerm,
+    Requirement,
+    VolumeNodeRestriction,
+)
 from scheduling.model.pod import PodShape
+from scheduling.model.restrictions import UNRESTRICTED, Claims
 
 
 def beside_existing_pods(shape: PodShape, allowed: tuple[Requirement, ...]) -> PodShape:
@@ -50,6 +55,14 @@ def without_disks(shape: PodShape, taken: Mapping[str, int]) -> PodShape:
     """Return the shape less some of the disks that it takes of its node."""
     left = {row: count - taken.get(row, 0) for row, count in shape.restrictions.disks}
     return replace(shape, restrictions=replace(shape.restrictions, disks=sorted_requests(left)))
+
+
+def with_claims(
+    shape: PodShape, claims: Claims, claimed_from: tuple[tuple[str, tuple[NodeTerm, ...]], ...]
+) -> PodShape:
+    """Return the shape with what its claims of devices add now, in place of what they added."""
+    added = replace(shape.restrictions, claims=claims, claimed_from=claimed_from)
+    return replace(shape, restrictions=added)
 
 
 def avoiding(shape: PodShape, nodes: tuple[str, ...]) -> PodShape:

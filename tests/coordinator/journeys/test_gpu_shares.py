@@ -56,10 +56,6 @@ def test_what_a_device_plugin_offers_is_counted_by_its_name(
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (
-            {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]},
-            "resourceClaims (ask for the extended resource of a device plugin instead)",
-        ),
         ({"schedulerName": "hami-scheduler"}, "schedulerName hami-scheduler"),
         ({"schedulerName": "kai-scheduler"}, "schedulerName kai-scheduler"),
     ],

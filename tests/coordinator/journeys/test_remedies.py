@@ -13,22 +13,29 @@ import pytest
 
 import coordinator
 import scheduling
+from coordinator.cluster.devices import Devices
+from coordinator.gang.claims import claimed
 from coordinator.gang.demand import NotReady, demand
 from coordinator.gang.pods.pod_sets import survey
+from coordinator.messages.events import DeviceApiSeen
 from kube.codec import pod as pod_codec
-from kube.codec.observed_pod import observe
+from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod import pod_shape
 from kube.codec.profiles.scheduler_profiles import STOCK, Profile
+from kube.devices.resource_claims import claim_spec as claim_spec_of
 from kube.objects import names
 from kube.objects.core import Pod
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from scheduling.cycle import run_cycle
-from scheduling.diagnosis import refusals
+from scheduling.diagnosis import claimed_devices, refusals
 from scheduling.diagnosis.refusals import MOST_KINDS
 from scheduling.model.gang import GangKey, Group, Member, Topology
 from scheduling.model.verdict import Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.coordinator.builders import Json, pod_of, ray_cluster, template
+from tests.coordinator.claimed import known_devices, put_claim, standing_of
+from tests.coordinator.claimed import worker as claimant
+from tests.kube.devices.objects import claim_spec, request
 from tests.scheduling.admission.test_interdependent import constrained, term
 from tests.scheduling.filters.test_pod_topology_spread import ZONES, decide, spread, spreading
 
@@ -55,7 +62,6 @@ SPECS: dict[str, tuple[Json, str]] = {
         {"schedulerName": SPREADING},
         "give the pods topologySpreadConstraints of",
     ),
-    "resourceClaims": ({"resourceClaims": [{"name": "x"}]}, "ask for the extended resource of"),
     "schedulingGroup": ({"schedulingGroup": {"podGroupName": "g"}}, "leave it out"),
     "toleration operator": ({"tolerations": [{"operator": "Lt"}]}, "use Equal or Exists"),
 }
@@ -117,7 +123,7 @@ def equal_pods_differ() -> str:
 
 
 def named_by_the_pod() -> str:
-    named = shape(unsupported=(f"resourceClaims ({SPECS['resourceClaims'][1]})",))
+    named = shape(unsupported=(f"schedulingGroup ({SPECS['schedulingGroup'][1]})",))
     return refused((refusals.not_modelled([Group("w", "", named, 1)]),))
 
 
@@ -134,8 +140,43 @@ def without_replica() -> str:
     return asked.message
 
 
+def of_a_claim() -> str:
+    asked = claim_spec(request(adminAccess=True))
+    [of_request] = claim_spec_of(asked, "spec").requests
+    assert of_request.exactly is not None
+    [feature] = of_request.exactly.unsupported
+    return refused((claimed_devices.unforeseen(feature),))
+
+
+def of_old_kubernetes() -> str:
+    devices = known_devices()
+    devices.put_api(DeviceApiSeen("1.35", served=True))
+    return waits_for_claims(devices, claimant(0))
+
+
+def shared_before_allocation() -> str:
+    pods = [claimant(n, shared="c") for n in range(2)]
+    devices = known_devices(*pods)
+    put_claim(devices, "c")
+    return waits_for_claims(devices, *pods)
+
+
+def template_made_anew() -> str:
+    devices, pods = known_devices(), (claimant(0, "c0"), claimant(1, "c1"))
+    put_claim(devices, "c0", "uid-0")
+    put_claim(devices, "c1", "uid-1", claim_spec(request(count=2)))
+    return waits_for_claims(devices, *pods)
+
+
+def waits_for_claims(devices: Devices, *pods: ObservedPod) -> str:
+    found = claimed(standing_of(*pods), devices).hindrance
+    assert found is not None
+    assert found.reason is Reason.UNSUPPORTED
+    return found.message
+
+
 CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
-    "refusals.not_modelled": ((named_by_the_pod, "ask for the extended resource of"),),
+    "refusals.not_modelled": ((named_by_the_pod, "leave it out"),),
     "refusals.too_many_kinds": ((too_many_kinds, "make the pods of a group equal, or use fewer"),),
     "refusals.too_many_ports": ((too_many_ports, "use fewer"),),
     "refusals.fits_unpinned": (
@@ -146,6 +187,10 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
     "refusals.equal_pods_differ": (
         (equal_pods_differ, "select by labels that all pods of a group"),
     ),
+    "claimed_devices.unforeseen": ((of_a_claim, "ask for devices of your own instead"),),
+    "claims._not_known": ((of_old_kubernetes, "ask for the extended resource of a device plugin"),),
+    "claims._shared": ((shared_before_allocation, "give each pod its own by a template"),),
+    "claims._several_kinds": ((template_made_anew, "delete these pods"),),
     "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
 }
 """By the function that refuses: each message of it, and the remedy."""

@@ -87,7 +87,6 @@ PORT = [{"containerPort": 8265}]
             {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}] * 17},
             "more than 16 topologySpreadConstraints",
         ),
-        ({"resourceClaims": [{"name": "gpu"}]}, "resourceClaims"),
         ({"schedulingGroup": {"podGroupName": "g"}}, "schedulingGroup"),
         ({"schedulerName": "volcano"}, "schedulerName volcano"),
         ({"tolerations": [{"key": "a", "operator": "Gt", "value": "1"}]}, "toleration operator Gt"),
@@ -254,9 +253,9 @@ def test_what_a_pod_says_to_a_plugin_that_is_off_means_nothing() -> None:
 
 
 def test_several_limits_are_sorted_and_named_once() -> None:
-    found = unsupported(volumes=[{"new": {}}, {"new": {}}], resourceClaims=[{}], schedulerName="a")
+    found = unsupported(volumes=[{"new": {}}, {"new": {}}], schedulingGroup={}, schedulerName="a")
     named = tuple(each.partition(" (")[0] for each in found)
-    assert named == ("resourceClaims", "schedulerName a", "volume of kind new")
+    assert named == ("schedulerName a", "schedulingGroup", "volume of kind new")
 
 
 @pytest.mark.parametrize(

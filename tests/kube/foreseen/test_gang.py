@@ -135,6 +135,7 @@ def test_a_field_of_another_type_is_named() -> None:
         ({"nodeName": "a"}, "spec.nodeName binds the pod as it is created"),
         ({"schedulingGates": [{"name": "x/y"}]}, "spec.schedulingGates: x/y"),
         ({"volumes": [{"name": "own", "ephemeral": {}}]}, "the claim of own is made for a pod"),
+        ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims: gpu is allocated for a pod"),
         (
             {"topologySpreadConstraints": [{"matchLabelKeys": [RAY_REPLICA_NAME]}]},
             f"matchLabelKeys: {RAY_REPLICA_NAME}",

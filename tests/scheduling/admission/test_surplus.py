@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from scheduling.admission.surplus import Stopped, Unit, place_surplus
-from scheduling.cycle import Settings, next_cycle, run_cycle
+from scheduling.cycle import NodeFacts, Settings, next_cycle, run_cycle
 from scheduling.diagnosis.causes import AwaitsBinding, Cause
 from scheduling.diagnosis.explain import explain
 from scheduling.model.gang import PendingGang, Topology
@@ -212,7 +212,7 @@ def test_the_holders_of_the_room_are_named() -> None:
     table.use("a", CPU.requests, +4)
     holders.use(Holder("Job", "team", "train"), "a", CPU.requests, +4)
     [decision], _ = next_cycle(
-        one_queue([grows(2)]), table.snapshot(), None, holders=Holders(holders)
+        one_queue([grows(2)]), table.snapshot(), None, facts=NodeFacts(Holders(holders))
     )
     assert isinstance(decision.verdict, Admitted)
     assert decision.verdict.left_out is not None

@@ -11,7 +11,7 @@ from scheduling.admission.question import Outcome, Question
 from scheduling.admission.refusal_memory import Memory
 from scheduling.backfill import empty_nodes
 from scheduling.backfill.empty_nodes import NEW_VERDICTS
-from scheduling.cycle import next_cycle
+from scheduling.cycle import NodeFacts, next_cycle
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import Queue, WhenBlocked
 from scheduling.model.verdict import Admitted, Refusal, Verdict
@@ -69,7 +69,9 @@ def cycle(
     room = tuple((each.name, ((GPU, 1),)) for each in SMALL)
     running = [Holding(GangKey("team", "old"), "a", room, 100.0)]
     queues = Queues(waiting, np.zeros((1, 0), dtype=np.int64), {}, 0.0, lambda: running)
-    decisions, found = next_cycle(queues, nodes, memory, daemons=daemons)
+    decisions, found = next_cycle(
+        queues, nodes, memory, facts=NodeFacts(daemons=daemons or DaemonUsage())
+    )
     return {each.key.name: each.verdict for each in decisions}, found
 
 

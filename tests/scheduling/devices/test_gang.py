@@ -3,6 +3,7 @@
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
 from scheduling.devices.node_devices import REACHED_BY_OTHERS, NodeDevices
 from scheduling.devices.outcome import Doubt, NotAllocated, Refusal, Undecided, Unsupported
+from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest
 from tests.scheduling.devices.builders import (
     RULES,
@@ -29,11 +30,11 @@ def verdict(
 ) -> Verdict:
     others = tuple(((each,), count) for each, count in pending)
     offers = [
-        NodeOffer("abc"[at], each, (9,) * len(groups), pending=others)
+        NodeOffer(["abc"[at]], each, (9,) * len(groups), pending=others)
         for at, each in enumerate(nodes)
     ]
     wanted = [ClaimGroup((each,), count) for each, count in groups]
-    return foresee(wanted, offers, RULES, steps)
+    return foresee(wanted, offers, RULES, StepBudget(steps))
 
 
 def gpus(count: int, node: str = "a") -> NodeDevices:
@@ -48,7 +49,7 @@ def test_places_equal_pods_where_devices_are() -> None:
 def test_places_none_where_one_device_is_missing() -> None:
     found = verdict([(claim(exactly(count=2)), 3)], gpus(5), gpus(1, "b"))
     refused = NotAllocated(Refusal.NO_DEVICES)
-    assert found == NoPlacement(((refused,),))
+    assert found == NoPlacement(((refused,),), (2,))
 
 
 def test_pods_of_two_classes_need_no_waves_where_their_devices_differ() -> None:
@@ -105,13 +106,13 @@ def test_foreign_pods_are_counted_where_that_is_exact() -> None:
 
 def test_a_node_on_which_a_selector_fails_is_refused_by_name() -> None:
     found = verdict([(claim(exactly("error")), 1)], gpus(1))
-    assert found == NoPlacement(((NotAllocated(Refusal.SELECTOR_FAILS, "error"),),))
+    assert found == NoPlacement(((NotAllocated(Refusal.SELECTOR_FAILS, "error"),),), (0,))
 
 
 def test_an_unknown_class_is_refused_by_name() -> None:
     lost = claim(DeviceRequest("gpu", "lost"))
     found = verdict([(lost, 1)], gpus(1))
-    assert found == NoPlacement(((NotAllocated(Refusal.UNKNOWN_CLASS, "lost"),),))
+    assert found == NoPlacement(((NotAllocated(Refusal.UNKNOWN_CLASS, "lost"),),), (0,))
 
 
 def test_a_selector_that_is_not_read_is_unsupported_by_name() -> None:
@@ -134,9 +135,9 @@ def test_a_search_that_takes_too_long_is_undecided() -> None:
 def test_what_else_is_free_limits_the_mixes() -> None:
     groups = [ClaimGroup((ANY,), 2, (3,)), ClaimGroup((ANY,), 1, (1,))]
     offers = [
-        NodeOffer("a", gpus(4), (2, 1), (6,)),
-        NodeOffer("b", gpus(4, "b"), (0, 1), (6,)),
+        NodeOffer(["a"], gpus(4), (2, 1), (6,)),
+        NodeOffer(["b"], gpus(4, "b"), (0, 1), (6,)),
     ]
-    found = foresee(groups, offers, RULES, STEPS)
+    found = foresee(groups, offers, RULES, StepBudget(STEPS))
     assert found == Foreseen((("a", (2, 0)), ("b", (0, 1))), (0, 0))
-    assert isinstance(foresee(groups, offers[:1], RULES, STEPS), NoPlacement)
+    assert isinstance(foresee(groups, offers[:1], RULES, StepBudget(STEPS)), NoPlacement)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from scheduling.devices.allocator import allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
-from scheduling.devices.node_devices import Claims
 from scheduling.devices.outcome import Allocated, Doubt, Undecided
 from scheduling.devices.steps import StepBudget
+from scheduling.model.restrictions import Claims
 from tests.scheduling.devices.builders import RULES, claim, device, every, exactly, on_node
 
 STEPS = 1_000_000
@@ -60,7 +60,7 @@ def offers(draw: st.DrawFn, kinds: int) -> list[NodeOffer]:
         in_use = [f"{at}" for at in range(len(made)) if taken >> at & 1]
         most = tuple(draw(st.sampled_from([2, 2, 1, 0])) for _ in range(kinds))
         there = draw(st.one_of(st.just(()), st.just(()), pending))
-        alone = NodeOffer(name, on_node(*made, node=name, in_use=in_use), most)
+        alone = NodeOffer([name], on_node(*made, node=name, in_use=in_use), most)
         offer = replace(alone, pending=there)
         found.append(offer if succeeds(offer, foreign(offer)) else alone)
     return found
@@ -147,9 +147,9 @@ def test_verdict_is_that_of_brute_force(
 ) -> None:
     gang = [ClaimGroup(claims, count) for claims, count in world[0]]
     found = world[1]
-    verdict = foresee(gang, found, RULES, STEPS)
+    verdict = foresee(gang, found, RULES, StepBudget(STEPS))
     event(described(verdict))
-    by_name = {offer.name: offer for offer in found}
+    by_name = {offer.names[0]: offer for offer in found}
     match verdict:
         case Foreseen(placement, waves):
             assert tuple(map(sum, zip(*(mix for _, mix in placement), strict=True))) == tuple(

@@ -4,14 +4,19 @@ from typing import get_args
 
 import pytest
 
+from scheduling.devices.outcome import Doubt, NotAllocated
+from scheduling.devices.outcome import Refusal as Refused
 from scheduling.diagnosis.causes import (
     AwaitsBinding,
     Cause,
+    DevicesUndecided,
+    DevicesUnforeseen,
     DoesNotFit,
     Domain,
     EqualPodsDiffer,
     FitsUnpinned,
     InDomain,
+    NoDevices,
     NoDomain,
     NoDomainLeft,
     NoLabel,
@@ -73,6 +78,14 @@ CAUSES: tuple[Cause, ...] = (
     NoDomainLeft(("rack",), 1, ("w",)),
     SharedDisksCounted((SharedDisk("disk.example", Mount("data")),)),
     VolumesUnforeseen(("data",)),
+    NoDevices(GROUPS, ROOM, (GROUPS[0].shape,), (1,), ((NotAllocated(Refused.NO_DEVICES),),)),
+    NoDevices(GROUPS, ROOM, (GROUPS[0].shape,), (3,), ((),)),
+    *(
+        NoDevices(GROUPS, ROOM, (GROUPS[0].shape,), (0,), ((NotAllocated(each, "gpu"),),))
+        for each in Refused
+    ),
+    DevicesUnforeseen("counters of partitionable devices"),
+    *(DevicesUndecided(GROUPS, ROOM, each) for each in Doubt),
 )
 
 

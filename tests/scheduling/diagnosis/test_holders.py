@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.cycle import next_cycle
+from scheduling.cycle import NodeFacts, next_cycle
 from scheduling.diagnosis.holders import with_holders
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import PendingGang, Topology
@@ -40,7 +40,7 @@ class World:
     def refusal(self, *gangs: PendingGang) -> Refusal:
         """The last refusal of a cycle."""
         columns, holders = self.table.snapshot(), Holders(self.holders)
-        decisions, _ = next_cycle(one_queue(gangs), columns, None, holders=holders)
+        decisions, _ = next_cycle(one_queue(gangs), columns, None, facts=NodeFacts(holders))
         refused = [each.verdict for each in decisions if isinstance(each.verdict, Refusal)]
         return refused[-1]
 

@@ -105,7 +105,7 @@ def test_what_is_said_of_surplus_follows_the_room_and_is_not_written_for_nothing
 
 
 def test_surplus_that_is_not_supported_says_so() -> None:
-    odd = group("odd", 1, least=0, resourceClaims=[{"name": "x"}])
+    odd = group("odd", 1, least=0, schedulingGroup={"podGroupName": "x"})
     world = World(node("n1"))
     world.create(autoscaled("a", 2, 1))
     world.settle(seconds=5)

@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 from hypothesis import given
 
 from scheduling.model.constraints import (
-    NodeRestrictions,
     NodeTerm,
     PodTerm,
     Requirement,
@@ -13,6 +12,7 @@ from scheduling.model.constraints import (
     Toleration,
 )
 from scheduling.model.pod import PodShape
+from scheduling.model.restrictions import NodeRestrictions
 from tests.properties.strategies import shapes
 
 IN_ZONE = Requirement("zone", "In", ("a", "b"))

@@ -1,0 +1,114 @@
+"""Keeps what was observed of devices by claim, and which gangs have pods that ask for some.
+
+Where no pod of a gang does, nothing is watched and nothing is here.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Set
+
+from coordinator.messages.events import DeviceApiSeen
+from kube.codec.observed_pod import ObservedPod
+from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
+from kube.devices.device_index import DeviceIndex
+from kube.devices.selectors import CelSelectors
+from scheduling.model.devices.resource_claim import ResourceClaim, ResourceClaimTemplate
+from scheduling.model.gang import GangKey
+
+OLDEST = (1, 36)
+"""The first version of Kubernetes whose allocator has an order of its own: up to 1.35 pools come in
+the order of a map, which nobody foresees."""
+
+INSTEAD = "ask for the extended resource of a device plugin instead"
+
+Key = tuple[str, str]
+
+
+class Devices:
+    """The facts, the selectors in them, and the gangs that they concern."""
+
+    def __init__(self) -> None:
+        self.index = DeviceIndex()
+        self.selectors = CelSelectors()
+        self._api: DeviceApiSeen | None = None
+        self._pods: Counter[GangKey] = Counter()
+        self._by_claim: defaultdict[Key, Counter[GangKey]] = defaultdict(Counter)
+        self._by_template: defaultdict[Key, Counter[GangKey]] = defaultdict(Counter)
+
+    # ---- what is asked of a cluster
+
+    def put_api(self, api: DeviceApiSeen) -> bool:
+        """Take in which version of Kubernetes it is; says whether that is news."""
+        before, self._api = self._api, api
+        return before != api
+
+    @property
+    def unsupported(self) -> str:
+        """Say why claims are not supported in this cluster; "" where they are, or may be."""
+        api = self._api
+        if api is None:
+            return ""
+        where = f"resourceClaims on Kubernetes {api.version}"
+        if not api.served:
+            return f"{where}, which does not serve resource.k8s.io/v1 ({INSTEAD})"
+        if version_of(api.version) < OLDEST:
+            return f"{where} ({INSTEAD}; allowed from 1.36 on)"
+        return ""
+
+    @property
+    def unseen(self) -> str:
+        """Say what is not known of this cluster yet; "" where all is."""
+        if self._api is None:
+            return "the version of Kubernetes"
+        unseen = (each for each in DEVICE_WATCHES if each.fact in self.index.unseen)
+        return ", ".join(each.resource.plural for each in unseen)
+
+    # ---- which gangs ask
+
+    def count(self, pod: ObservedPod, sign: int) -> None:
+        """Count a pod of a gang that asks for devices by claim, or with -1 take it back."""
+        if pod.member is None or not pod.claims:
+            return
+        gang = pod.member.gang
+        _count(self._pods, gang, sign)
+        for each in pod.claims:
+            if each.claim:
+                _count_at(self._by_claim, (pod.namespace, each.claim), gang, sign)
+            if each.template:
+                _count_at(self._by_template, (pod.namespace, each.template), gang, sign)
+
+    @property
+    def gangs(self) -> Set[GangKey]:
+        """The gangs with such pods."""
+        return self._pods.keys()
+
+    def users(self, claim: ResourceClaim) -> int:
+        """How many pods use a claim: those of gangs that name it, and those that it is for."""
+        pods = sum(self._by_claim.get(claim.key, Counter()).values())
+        return max(pods, len(claim.reserved_for))
+
+    def gangs_of(self, fact: DeviceFact) -> Set[GangKey]:
+        """The gangs that wait for this very object, or have it; of what all see none is named."""
+        match fact:
+            case ResourceClaim():
+                return self._by_claim.get(fact.key, Counter()).keys()
+            case ResourceClaimTemplate():
+                return self._by_template.get(fact.key, Counter()).keys()
+        return frozenset()
+
+
+def version_of(text: str) -> tuple[int, int]:
+    """Read a version such as 1.37; (0, 0) where it is none."""
+    major, _, minor = text.partition(".")
+    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
+
+
+def _count(counts: Counter[GangKey], gang: GangKey, sign: int) -> None:
+    counts[gang] += sign
+    if counts[gang] <= 0:
+        del counts[gang]
+
+
+def _count_at(by: defaultdict[Key, Counter[GangKey]], key: Key, gang: GangKey, sign: int) -> None:
+    _count(by[key], gang, sign)
+    if not by[key]:
+        del by[key]

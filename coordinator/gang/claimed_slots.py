@@ -1,0 +1,55 @@
+"""Compares what kube-scheduler allocated with what was foreseen, between two release waves.
+
+A wave is released once all pods before it are bound. Which devices those got is known by then, and
+whether the others of the gang still find theirs; a pod of others may have taken some.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from coordinator.cluster.devices import Devices
+from coordinator.gang.claims import unallocated
+from coordinator.gang.pods.pod_sets import Standing
+from kube.codec.observed_pod import ObservedPod
+from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from reservation.slots import Slots, slot_of
+from scheduling.model.restrictions import Claims
+
+PodsByClaims = Counter[Claims]
+
+DevicesLeft = Callable[[str, PodsByClaims], bool | None]
+"""Says whether pods of a node still find their devices; None where it is not known yet, because
+claims of pods that came before them are not seen allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Slots for which there are no devices any more, and pods that wait until it is known."""
+
+    gone: Slots
+    unsure: frozenset[str]
+
+
+def compared(
+    standing: Standing, sent: Collection[str], devices: Devices, left: DevicesLeft
+) -> Compared:
+    """Judge the pods of the wave that is due anew, but for those whose release was sent."""
+    due: defaultdict[str, list[ObservedPod]] = defaultdict(list)
+    for each in standing:
+        for pod, node in each.with_slot:
+            if pod.claims and pod.uid not in each.early and pod.uid not in sent:
+                due[node].append(pod)
+    answers = {node: left(node, _by_claims(pods, devices)) for node, pods in due.items()}
+    lost = ((node, pod) for node, pods in due.items() if answers[node] is False for pod in pods)
+    slots = Counter(slot for node, pod in lost if (slot := slot_of(pod, node)) is not None)
+    unsure = (pod.uid for node, pods in due.items() if answers[node] is None for pod in pods)
+    return Compared(slots, frozenset(unsure))
+
+
+def _by_claims(pods: Collection[ObservedPod], devices: Devices) -> PodsByClaims:
+    found: PodsByClaims = Counter()
+    for pod in pods:
+        claims = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, devices.index)
+        found[() if isinstance(claims, ClaimNotReady) else unallocated(claims)] += 1
+    return found

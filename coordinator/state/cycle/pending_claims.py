@@ -1,0 +1,75 @@
+"""Lists the pods that are to come to a node and whose claims of devices are not allocated yet.
+
+kube-scheduler allocates in its own cycle, and the API server tells of it later. Until then a pod
+that was released, or that has a slot, takes devices that nobody knows of.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import repeat
+
+from coordinator.gang.claims import unallocated
+from coordinator.state.known import Known
+from kube.codec.devices.pod_claims import PodClaim
+from kube.codec.observed_pod import ObservedPod
+from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from reservation.slots import slot_of, vacant_slots
+from scheduling.devices.room import Pending
+from scheduling.model.devices.resource_claim import ResourceClaim
+from scheduling.model.gang import GangKey
+from scheduling.model.restrictions import Claims
+
+
+def pending_claims(known: Known) -> Mapping[str, Pending]:
+    """List those of all gangs, and of pods that left theirs."""
+    found: dict[str, Counter[Claims]] = {}
+    for key in sorted(known.cache.devices.gangs, key=str):
+        for node, claims in (*_of_pods(known, key), *_of_kept_slots(known, key)):
+            if claims:
+                found.setdefault(node, Counter())[claims] += 1
+    return {node: tuple(counts.items()) for node, counts in found.items()}
+
+
+def _of_pods(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
+    """Yield the nodes of pods that are pinned or bound, or have a slot."""
+    slots = {pod.uid: node for pod, node in _with_slot(known, key)}
+    for pod in known.cache.pods_of(key):
+        node = slots.get(pod.uid) or pod.settled_on
+        if pod.claims and node and not pod.terminal:
+            yield node, unallocated(claim for _, claim in _claims(known, pod))
+
+
+def _of_kept_slots(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
+    """Yield the nodes of slots that no pod has: one like the others of its kind may come."""
+    view = known.views.get(key)
+    placement = view.reservation.placement if view is not None else None
+    if view is None or placement is None:
+        return
+    pods = known.cache.members(key, view.cluster_uid)
+    left = vacant_slots(placement, pods)
+    left.subtract(slot for pod, node in _with_slot(known, key) if (slot := slot_of(pod, node)))
+    alike = {_kind(pod): pod for pod in pods if pod.claims}
+    for slot, count in (+left).items():
+        pod = alike.get((slot.kind.pod_set, slot.kind.shape))
+        claims = _claims(known, pod) if pod is not None else []
+        new = tuple(c.spec for asked, c in claims if asked.template or c.allocation is None)
+        yield from repeat((slot.node, new), count)
+
+
+def _kind(pod: ObservedPod) -> tuple[str, str]:
+    member = pod.member
+    return (member.pod_set, member.shape.key) if member and member.shape else ("", "")
+
+
+def _with_slot(known: Known, key: GangKey) -> Iterator[tuple[ObservedPod, str]]:
+    view = known.views.get(key)
+    for each in view.survey.standing if view is not None else ():
+        yield from each.with_slot
+
+
+def _claims(known: Known, pod: ObservedPod) -> list[tuple[PodClaim, ResourceClaim]]:
+    """Return the claims of a pod; none where one of them is not there."""
+    index = known.cache.devices.index
+    found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
+    meant = [each for each in pod.claims if each.meant]
+    return [] if isinstance(found, ClaimNotReady) else list(zip(meant, found, strict=True))

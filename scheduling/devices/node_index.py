@@ -1,0 +1,170 @@
+"""Keeps the devices of each node, and which nodes are alike, from one moment to the next."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduling.devices.node_devices import NodeDevices
+from scheduling.devices.pools import PoolKey, SliceIndex, gather_pools
+from scheduling.devices.selection import Rules
+from scheduling.devices.steps import StepBudget
+from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.model.node import Node
+from scheduling.model.restrictions import Claims
+
+Kinds = tuple[Claims, ...]
+"""Claims of pods, each once."""
+
+KINDS_KEPT = 16
+"""Kinds of pods for which it is remembered which nodes are alike."""
+
+Pending = tuple[tuple[Claims, int], ...]
+"""Pods on their way to a node, by their claims."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceFacts:
+    """What is known of devices at one moment.
+
+    `taken` are the devices that claims have for themselves. `pending` are, by node, the pods that
+    are to come there, of all gangs, whose claims are not allocated. `edition` is another number
+    whenever slices, claims or classes changed.
+    """
+
+    slices: Collection[ResourceSlice]
+    taken: Collection[DeviceID]
+    rules: Rules
+    edition: int
+    pending: Mapping[str, Pending] = field(default_factory=dict)
+
+
+class _Known(NamedTuple):
+    """The devices of a node, and the pools that they are of."""
+
+    node: Node
+    pools: frozenset[PoolKey]
+    devices: NodeDevices
+
+
+@dataclass(slots=True)
+class _Alike:
+    """Which nodes make one pattern for some kinds of pods: by name the number of the pattern.
+
+    `row` has the numbers of all `nodes` of one moment, -1 where none is known.
+    """
+
+    numbers: dict[object, int] = field(default_factory=dict)
+    of: dict[str, tuple[Node, int]] = field(default_factory=dict)
+    nodes: tuple[Node, ...] = ()
+    row: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def without(self, names: Collection[str]) -> "_Alike":
+        return _Alike(self.numbers, {n: each for n, each in self.of.items() if n not in names})
+
+    def over(self, nodes: tuple[Node, ...]) -> Amounts:
+        """Return what is known of these nodes; to be written where more is found."""
+        if self.nodes is not nodes:
+            found = (self.of.get(node.name) for node in nodes)
+            numbers = [
+                known[1] if known is not None and known[0] is node else -1
+                for node, known in zip(nodes, found, strict=True)
+            ]
+            self.nodes, self.row = nodes, np.array(numbers, dtype=np.int64)
+        return self.row
+
+
+class NodeDevicesIndex:
+    """The devices of each node, worked out when first asked for."""
+
+    def __init__(self, facts: DeviceFacts) -> None:
+        self.rules = facts.rules
+        self.facts = facts
+        self.slices = SliceIndex(facts.slices)
+        self.taken: dict[PoolKey, frozenset[DeviceID]] = _by_pool(facts.taken)
+        self.found: dict[str, _Known] = {}
+        self.patterns: dict[Kinds, _Alike] = {}
+
+    def renewed(self, facts: DeviceFacts) -> "NodeDevicesIndex":
+        """Return the index of later facts, with what is known of nodes that did not change."""
+        if facts.edition == self.facts.edition and facts.rules == self.rules:
+            return self
+        later = NodeDevicesIndex(facts)
+        if facts.rules == self.rules:
+            later.rules = self.rules  # patterns are remembered by the very object
+        stale = self._stale(later)
+        if stale is not None:
+            later.found = {name: each for name, each in self.found.items() if name not in stale}
+            if later.rules is self.rules:
+                later.patterns = {
+                    kinds: each.without(stale) for kinds, each in self.patterns.items()
+                }
+        return later
+
+    def _stale(self, later: "NodeDevicesIndex") -> set[str] | None:
+        """Return the nodes whose devices may differ later; None where that may be all."""
+        before = {each.name: each for each in self.facts.slices}
+        after = {each.name: each for each in later.facts.slices}
+        names = (name for name in before.keys() | after.keys())
+        changed = [name for name in names if before.get(name) is not after.get(name)]
+        slices = [each for of in (before, after) for name in changed if (each := of.get(name))]
+        if any(each.access is None or not each.access.node_name for each in slices):
+            return None
+        if self.slices.counters_of_one_node != later.slices.counters_of_one_node:
+            return None
+        pools = {PoolKey(each.driver, each.pool) for each in slices}
+        pools |= {
+            key
+            for key in self.taken.keys() | later.taken.keys()
+            if self.taken.get(key) != later.taken.get(key)
+        }
+        named = {each.access.node_name for each in slices if each.access}
+        reached = (name for name, each in self.found.items() if not each.pools.isdisjoint(pools))
+        return named.union(reached) if pools else named
+
+    def of(self, node: Node) -> NodeDevices:
+        """Return the devices that a node reaches."""
+        known = self.found.get(node.name)
+        if known is None or (known.node is not node and known.node != node):
+            known = self.found[node.name] = self._worked_out(node)
+        return known.devices
+
+    def _worked_out(self, node: Node) -> _Known:
+        reaching = self.slices.may_reach(node.name)
+        keys = frozenset(PoolKey(each.driver, each.pool) for each in reaching)
+        taken = frozenset(chain.from_iterable(self.taken.get(key, ()) for key in keys))
+        pools = gather_pools(node, self.slices, self.rules.features)
+        return _Known(node, keys, NodeDevices.of(pools, taken))
+
+    def alike(
+        self, kinds: Kinds, nodes: tuple[Node, ...], at: Positions, steps: StepBudget
+    ) -> Amounts:
+        """Return a number for each node that is asked for, equal where pods find the same devices.
+
+        A node that was not looked at before costs a step a device.
+        """
+        if kinds not in self.patterns:
+            while len(self.patterns) >= KINDS_KEPT:
+                del self.patterns[next(iter(self.patterns))]
+            self.patterns[kinds] = _Alike()
+        known = self.patterns[kinds]
+        row = known.over(nodes)
+        for each in at[row[at] < 0].tolist():
+            row[each] = self._number(known, kinds, nodes[each], steps)
+        return row[at]
+
+    def _number(self, known: _Alike, kinds: Kinds, node: Node, steps: StepBudget) -> int:
+        pattern = self.of(node).pattern(kinds, self.rules, steps)
+        number = known.numbers.setdefault(pattern, len(known.numbers))
+        known.of[node.name] = node, number
+        return number
+
+
+def _by_pool(taken: Iterable[DeviceID]) -> dict[PoolKey, frozenset[DeviceID]]:
+    found: dict[PoolKey, set[DeviceID]] = {}
+    for device in taken:
+        found.setdefault(PoolKey(device.driver, device.pool), set()).add(device)
+    return {key: frozenset(devices) for key, devices in found.items()}

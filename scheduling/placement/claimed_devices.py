@@ -1,0 +1,138 @@
+"""Places pods that claim devices: where room and devices are there for all, and in which waves.
+
+What is free else bounds the pods of each shape on each node; which of them get their devices, and
+in which order they have to come, is foreseen for the whole (`scheduling.devices`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, foresee
+from scheduling.devices.mixes import Unknown
+from scheduling.devices.node_index import Kinds, Pending
+from scheduling.devices.room import DeviceRoom
+from scheduling.devices.steps import StepBudget
+from scheduling.filters.free_capacity import Distribution, FreeCapacity
+from scheduling.model.amounts import LIMIT, Amounts, Positions
+from scheduling.placement.exact_search import Demand
+from scheduling.placement.independent import needed
+
+DEVICE_STEPS = 100
+"""Steps of a search that one look at a device, or at one mix of pods, counts as."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PlacedWithDevices:
+    """One distribution and one release wave per shape of the demand, and the room that is left."""
+
+    distributions: tuple[Distribution, ...]
+    waves: tuple[int, ...]
+    room: FreeCapacity
+
+
+Outcome = PlacedWithDevices | NoPlacement | Unknown
+
+
+def place_with_devices(
+    demand: Demand, room: FreeCapacity, devices: DeviceRoom, steps: int
+) -> tuple[Outcome, int]:
+    """Place all of the demand or nothing of it, in so many steps; return what it took of them."""
+    resources = sorted({name for shape, _ in demand for name, _ in shape.requests})
+    groups = [
+        ClaimGroup(shape.restrictions.claims, count, _amounts(dict(shape.requests), resources))
+        for shape, count in demand
+    ]
+    budget = StepBudget(max(0, steps) // DEVICE_STEPS)
+    offers = _offers(demand, resources, room, budget)
+    found = foresee(groups, offers, devices.rules, budget)
+    spent = min(steps, steps - budget.left * DEVICE_STEPS)
+    if isinstance(found, Foreseen):
+        return _placed(demand, room, devices, found), spent
+    return found, spent
+
+
+def _amounts(requests: Mapping[str, int], resources: Sequence[str]) -> tuple[int, ...]:
+    return tuple(min(requests.get(each, 0), LIMIT) for each in resources)
+
+
+def _offers(
+    demand: Demand, resources: Sequence[str], room: FreeCapacity, steps: StepBudget
+) -> Iterator[NodeOffer]:
+    """Yield the nodes that take a pod of the demand, those together that are alike in all.
+
+    Of what is free no more is looked at than the demand could use, so that most nodes are alike.
+    """
+    devices, nodes = room.devices, room.columns.traits.nodes
+    assert devices is not None, "asked for where devices are known"
+    wanted = np.array([[count] for _, count in demand])
+    counts = np.minimum([room.counts(shape) for shape, _ in demand], wanted)
+    at = np.flatnonzero(counts.any(axis=0))
+    counts, free = counts[:, at], _free(demand, resources, room)[:, at]
+    kinds = tuple(dict.fromkeys(shape.restrictions.claims for shape, _ in demand))
+    alike = _patterns(kinds, room, at, devices, steps)
+    for members in _grouped((*alike, *counts, *free)):
+        names = [nodes[each].name for each in at[members[: int(wanted.sum())]].tolist()]
+        one = int(members[0])
+        most, left = tuple(counts[:, one].tolist()), tuple(free[:, one].tolist())
+        node, coming = nodes[int(at[one])], devices.pending.get(names[0], ())
+        yield NodeOffer(names, devices.nodes.of(node), most, left, coming)
+
+
+def _grouped(rows: Iterable[Amounts]) -> list[Positions]:
+    """Return the positions at which all rows are equal, each group in order."""
+    code: Amounts | None = None
+    for row in rows:
+        if code is None or (row != row[:1]).any():
+            _, number = np.unique(row, return_inverse=True)
+            both = number if code is None else code * (number.max(initial=0) + 1) + number
+            _, code = np.unique(both, return_inverse=True)
+    if code is None or not len(code):
+        return []
+    return np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
+
+
+def _patterns(
+    kinds: Kinds, room: FreeCapacity, at: Positions, devices: DeviceRoom, steps: StepBudget
+) -> tuple[Amounts, Amounts]:
+    """Return two numbers for each node, equal where such pods find the same devices."""
+    nodes, index = room.columns.traits.nodes, room.columns.index
+    numbers = devices.nodes.alike(kinds, nodes, at, steps)
+    coming = np.zeros(len(at), dtype=np.int64)
+    seen: dict[Pending, int] = {}
+    for name, pods in devices.pending.items():
+        here = np.flatnonzero(at == index.get(name, -1))
+        if len(here):
+            both = tuple(dict.fromkeys((*kinds, *(claims for claims, _ in pods))))
+            numbers[here] = devices.nodes.alike(both, nodes, at[here], steps)
+            coming[here] = seen.setdefault(pods, 1 + len(seen))
+    return numbers, coming
+
+
+def _free(demand: Demand, resources: Sequence[str], room: FreeCapacity) -> Amounts:
+    """Return what is free of each resource on each node, no more than all of the demand takes."""
+    whole = needed(demand)
+    lefts = (room.left(each) for each in resources)
+    zero = np.zeros(len(room.columns.names), dtype=np.int64)
+    return np.array(
+        [
+            zero if left is None else np.minimum(left, min(whole[name], LIMIT))
+            for name, left in zip(resources, lefts, strict=True)
+        ]
+    )
+
+
+def _placed(
+    demand: Demand, room: FreeCapacity, devices: DeviceRoom, found: Foreseen
+) -> PlacedWithDevices:
+    index = room.columns.index
+    distributions = []
+    for at, (shape, _) in enumerate(demand):
+        pods = {node: mix[at] for node, mix in found.placement if mix[at]}
+        nodes = np.array([index[node] for node in pods], dtype=np.intp)
+        distributions.append(Distribution(nodes, np.array(list(pods.values()), dtype=np.int64)))
+        room = room.without(shape, distributions[-1])
+        if shape.restrictions.claims:
+            devices = devices.with_pods(shape.restrictions.claims, pods)
+    return PlacedWithDevices(tuple(distributions), found.waves, room.with_devices(devices))

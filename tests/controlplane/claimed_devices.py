@@ -1,0 +1,62 @@
+"""Devices of drivers that are only names: slices for the nodes of a plot, and claims of them."""
+
+from collections.abc import Iterable
+
+from tests.controlplane.plot import DEVICE_CLASSES, RESOURCE_SLICES, Plot
+from tests.controlplane.rayclusters import Json
+
+
+def driver(plot: Plot, kind: str = "gpu") -> str:
+    """The driver of one kind of devices of a plot."""
+    return f"{kind}.{plot.name}.example.com"
+
+
+def add_class(plot: Plot, kind: str = "gpu") -> str:
+    """A class of all devices of a driver; returns its name."""
+    selector = {"cel": {"expression": f'device.driver == "{driver(plot, kind)}"'}}
+    plot.add_of_no_namespace(DEVICE_CLASSES, kind, {"selectors": [selector]})
+    return f"{plot.name}-{kind}"
+
+
+def add_slice(
+    plot: Plot, node: str, devices: Iterable[str], kind: str = "gpu", generation: int = 1
+) -> None:
+    """What a driver publishes of one node: a pool of one slice."""
+    pool = {"name": plot.node(node), "generation": generation, "resourceSliceCount": 1}
+    spec = {"driver": driver(plot, kind), "pool": pool, "nodeName": plot.node(node)}
+    found = [{"name": each} for each in devices]
+    name = f"{node}-{kind}-{generation}"
+    plot.add_of_no_namespace(RESOURCE_SLICES, name, {**spec, "devices": found})
+
+
+def drop_slice(plot: Plot, node: str, kind: str = "gpu", generation: int = 1) -> None:
+    """Take such a slice away."""
+    with plot.cluster.api.session() as session:
+        session.call("DELETE", f"{RESOURCE_SLICES}/{plot.name}-{node}-{kind}-{generation}")
+
+
+def add_template(plot: Plot, name: str, *requests: Json) -> None:
+    """A template of claims."""
+    spec = {"spec": {"devices": {"requests": list(requests)}}}
+    plot.create({"kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": spec})
+
+
+def request(of_class: str, count: int = 1, name: str = "devices") -> Json:
+    """So many devices of a class."""
+    return {"name": name, "exactly": {"deviceClassName": of_class, "count": count}}
+
+
+def asking(*templates: str) -> Json:
+    """What a pod spec says to have a claim from each template."""
+    claims = [{"name": each, "resourceClaimTemplateName": each} for each in templates]
+    return {"resourceClaims": claims}
+
+
+def given(plot: Plot, kind: str = "gpu") -> list[str]:
+    """The devices of a driver that pods were given, sorted."""
+    found = []
+    for claim in plot.all("ResourceClaim"):
+        allocation = claim.get("status", {}).get("allocation", {})
+        results = allocation.get("devices", {}).get("results", ())
+        found += [e["device"] for e in results if e["driver"] == driver(plot, kind)]
+    return sorted(found)

@@ -1,0 +1,151 @@
+"""What the toy controllers do about claims of devices: they make, allocate and delete claims.
+
+A class has the devices of the driver of its name, and that of any driver those of all.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+
+from coordinator.messages.events import DeviceApiSeen, DeviceFactsSeen, Event
+from coordinator.shell import sinks
+from kube.api.watch.events import Changed, Deleted
+from kube.devices.device_facts import DEVICE_WATCHES
+from kube.objects.core import DeviceObject
+from tests.coordinator.api import Api, Change, Json, Key, key_of
+from tests.kube.devices.objects import GPU
+
+WATCHED = {each.resource.plural: each for each in DEVICE_WATCHES}
+ALL_SEEN: list[Event] = [
+    DeviceApiSeen("1.37", served=True),
+    *(DeviceFactsSeen(each.fact) for each in DEVICE_WATCHES),
+]
+
+
+ANY = "any.example.com"
+
+
+def device_class(name: str = GPU) -> Json:
+    selectors = [] if name == ANY else [_of(name)]
+    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
+
+
+def _of(driver: str) -> Json:
+    return {"cel": {"expression": f'device.driver == "{driver}"'}}
+
+
+def device_slice(node: str, devices: int, driver: str = GPU) -> Json:
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    found = [{"name": f"d-{number}"} for number in range(devices)]
+    spec = {"driver": driver, "pool": pool, "nodeName": node, "devices": found}
+    name = f"{node}-{driver}"
+    return {"kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+
+
+def claim_template(name: str, count: int = 1, of_class: str = GPU, namespace: str = "team") -> Json:
+    exactly = {"deviceClassName": of_class, "allocationMode": "ExactCount", "count": count}
+    spec = {"spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}}
+    meta = {"name": name, "namespace": namespace}
+    return {"kind": "ResourceClaimTemplate", "metadata": meta, "spec": spec}
+
+
+def asking(*templates: str) -> Json:
+    claims = [{"name": each, "resourceClaimTemplateName": each} for each in templates]
+    return {"resourceClaims": claims}
+
+
+# ---- kube-controller-manager
+
+
+def make_claims(api: Api) -> None:
+    """Make the claims of all pods, gated or not, and delete those whose pod is gone."""
+    for pod in list(api.all("pods")):
+        for each in pod["spec"].get("resourceClaims", ()):
+            _make_claim(api, pod, each)
+    uids = {pod["metadata"]["uid"] for pod in api.all("pods")}
+    for claim in list(api.all("resourceclaims")):
+        owners = claim["metadata"].get("ownerReferences", ())
+        if owners and owners[0]["uid"] not in uids:
+            api.delete(key_of(claim))
+
+
+def _make_claim(api: Api, pod: Json, asked: Json) -> None:
+    meta, name = pod["metadata"], asked["name"]
+    template = Key("resourceclaimtemplates", meta["namespace"], asked["resourceClaimTemplateName"])
+    made = [each["name"] for each in _made(api, pod)]
+    if name in made or template not in api.objects:
+        return
+    claim = f"{meta['name']}-{name}"
+    owner = {"kind": "Pod", "name": meta["name"], "uid": meta["uid"], "controller": True}
+    about = {"name": claim, "namespace": meta["namespace"], "ownerReferences": [owner]}
+    spec = api.get(template)["spec"]["spec"]
+    api.create({"kind": "ResourceClaim", "metadata": about, "spec": spec})
+    status = [*_made(api, pod), {"name": name, "resourceClaimName": claim}]
+    api.change(pod, lambda obj: obj["status"].update(resourceClaimStatuses=status))
+
+
+def _made(api: Api, pod: Json) -> list[Json]:
+    found: list[Json] = api.get(key_of(pod))["status"].get("resourceClaimStatuses", [])
+    return found
+
+
+# ---- kube-scheduler
+
+
+def allocate(api: Api, pod: Json, node: str) -> bool:
+    """Give a pod the first devices of a node that are free; nothing where they are too few."""
+    claims = [
+        api.get(Key("resourceclaims", pod["metadata"]["namespace"], each["resourceClaimName"]))
+        for each in _made(api, pod)
+    ]
+    if len(claims) < len(pod["spec"].get("resourceClaims", ())):
+        return False
+    given: dict[str, list[Json]] = {}
+    taken = set(_taken(api))
+    for claim in claims:
+        for request in claim["spec"]["devices"]["requests"]:
+            wanted = request["exactly"]
+            free = [each for each in _devices(api, node, wanted) if each not in taken]
+            chosen = free[: wanted["count"]]
+            if len(chosen) < wanted["count"]:
+                return False
+            taken |= set(chosen)
+            results = [dict(zip(("driver", "pool", "device"), d, strict=True)) for d in chosen]
+            named = [{"request": request["name"], **each} for each in results]
+            given.setdefault(claim["metadata"]["name"], []).extend(named)
+    for claim in claims:
+        status = _allocation(given[claim["metadata"]["name"]])
+        api.change(claim, partial(dict.update, status=status))
+    return True
+
+
+def _allocation(results: list[Json]) -> Json:
+    return {"allocation": {"devices": {"results": results}}}
+
+
+def _devices(api: Api, node: str, wanted: Json) -> Iterator[tuple[str, str, str]]:
+    for each in api.all("resourceslices"):
+        spec = each["spec"]
+        if spec["nodeName"] == node and wanted["deviceClassName"] in (spec["driver"], ANY):
+            for device in spec["devices"]:
+                yield spec["driver"], spec["pool"]["name"], device["name"]
+
+
+def _taken(api: Api) -> Iterator[tuple[str, str, str]]:
+    for claim in api.all("resourceclaims"):
+        allocation = claim.get("status", {}).get("allocation", {})
+        for each in allocation.get("devices", {}).get("results", ()):
+            yield each["driver"], each["pool"], each["device"]
+
+
+# ---- the watches
+
+
+def device_event(change: Change) -> Event:
+    """What the reflector of claims, slices or classes makes of a change."""
+    watch = WATCHED[change.key.plural]
+    content = msgspec.json.encode(change.new or change.old or {})
+    seen = watch.observe(msgspec.json.decode(content, type=DeviceObject))
+    told = Changed(seen) if change.new is not None else Deleted(seen)
+    return sinks.device_event(told, watch.fact)

@@ -1,0 +1,143 @@
+"""Pods that wait get their claims into their shapes; those whose claims lack are left out."""
+
+import msgspec
+
+from coordinator.cluster.devices import Devices
+from coordinator.gang.claims import MOST_CONSUMERS, claimed
+from coordinator.messages.events import DeviceApiSeen
+from kube.codec.observed_pod import ObservedPod
+from kube.objects.admission import ResourceQuota
+from scheduling.model.verdict import Reason
+from tests.coordinator.claimed import SPEC, known_devices, put_claim, standing_of, worker
+from tests.kube.devices.objects import GPU, NODE_IN_A, claim_spec, given, request
+
+
+def refusal(devices: Devices, *pods: ObservedPod) -> tuple[Reason, str]:
+    found = claimed(standing_of(*pods), devices).hindrance
+    assert found is not None
+    return found.reason, found.message
+
+
+def test_a_gang_without_claims_is_as_it_was() -> None:
+    standing = standing_of(worker(0, None))
+    assert claimed(standing, Devices()).standing is standing
+
+
+def test_claims_that_are_to_be_allocated_are_given_to_the_shape_and_not_to_its_key() -> None:
+    pods = worker(0, "c0"), worker(1, "c1")
+    devices = known_devices(*pods)
+    put_claim(devices, "c0", "uid-0")
+    put_claim(devices, "c1", "uid-1")
+    found = claimed(standing_of(*pods), devices)
+    assert found.hindrance is None
+    shapes = {pod.member.shape for pod in found.standing[0].waiting if pod.member}
+    [shape] = shapes
+    assert shape is not None
+    assert pods[0].member is not None
+    assert pods[0].member.shape is not None
+    assert shape.restrictions.claims == (devices.index.claims["team", "c0"].spec,)
+    assert shape.key == pods[0].member.shape.key
+    assert shape != pods[0].member.shape
+
+
+def test_what_is_allocated_already_leaves_the_nodes_that_reach_it() -> None:
+    pods = [worker(n, shared="shared") for n in range(2)]
+    devices = known_devices(*pods)
+    put_claim(devices, "shared", status=given("gpu-0", nodeSelector=NODE_IN_A))
+    found = claimed(standing_of(*pods), devices)
+    assert found.hindrance is None
+    [pod, _] = found.standing[0].waiting
+    assert pod.member is not None
+    assert pod.member.shape is not None
+    added = pod.member.shape.restrictions
+    assert added.claims == ()
+    assert [name for name, _ in added.claimed_from] == ["shared"]
+
+
+def test_a_pod_whose_claim_is_not_made_is_left_out_and_the_first_is_named() -> None:
+    pods = worker(0, "c0"), worker(1), worker(2)
+    devices = known_devices(*pods)
+    put_claim(devices, "c0", "uid-0")
+    found = claimed(standing_of(*pods), devices)
+    assert [pod.name for pod in found.standing[0].waiting] == ["w-0"]
+    reason, message = refusal(devices, *pods)
+    assert reason == Reason.GANG_INCOMPLETE
+    assert message.startswith("pod w-1, claim gpu: its ResourceClaim is not made yet from Resource")
+    assert "FailedResourceClaimCreation" in message
+    assert message.endswith("(and 1 more pod)")
+
+
+def test_a_quota_that_has_no_room_for_a_claim_is_named_with_its_numbers() -> None:
+    devices = known_devices(pod := worker(0))
+    keys = {f"{GPU}.deviceclass.resource.k8s.io/devices": "2"}
+    used = dict.fromkeys(keys, "2")
+    body = {
+        "metadata": {"name": "q"},
+        "spec": {"hard": keys},
+        "status": {"hard": keys, "used": used},
+    }
+    full = msgspec.convert(body, ResourceQuota)
+    found = claimed(standing_of(pod), devices, [full]).hindrance
+    assert found is not None
+    assert found.reason == Reason.GANG_INCOMPLETE
+    assert found.message.endswith(
+        "(see Events FailedResourceClaimCreation of the pod); ResourceQuota q has 0 of 2 "
+        "gpu.example.com.deviceclass.resource.k8s.io/devices left, and the claim needs 1"
+    )
+
+
+def test_a_claim_of_another_pod_is_none() -> None:
+    pod = worker(0, "c0")
+    devices = known_devices(pod)
+    put_claim(devices, "c0", "another")
+    said = "pod w-0, claim gpu: ResourceClaim c0 was not made for this pod"
+    assert refusal(devices, pod) == (Reason.GANG_INCOMPLETE, said)
+
+
+def test_nothing_is_decided_before_all_is_read_or_where_the_api_is_not_served() -> None:
+    pod = worker(0, "c0")
+    devices = known_devices(pod)
+    put_claim(devices, "c0", "uid-0")
+    index = devices.index
+    index.lose_sight(type(index.claims["team", "c0"]))
+    said = "not all is read yet: resourceclaims"
+    assert refusal(devices, pod) == (Reason.GANG_INCOMPLETE, said)
+    assert claimed(standing_of(pod), devices).standing[0].waiting == ()
+    devices.put_api(DeviceApiSeen("1.33", served=False))
+    reason, message = refusal(devices, pod)
+    assert reason == Reason.UNSUPPORTED
+    assert "Kubernetes 1.33, which does not serve resource.k8s.io/v1 (ask for" in message
+
+
+def test_a_claim_that_several_pods_share_must_be_allocated() -> None:
+    pods = [worker(n, shared="shared") for n in range(2)]
+    devices = known_devices(*pods)
+    put_claim(devices, "shared")
+    reason, message = refusal(devices, *pods)
+    assert reason == Reason.UNSUPPORTED
+    assert message.startswith("not supported by Muster; 2 pods use ResourceClaim shared, which")
+
+
+def test_no_more_pods_share_a_claim_than_the_api_server_takes() -> None:
+    pods = [worker(n, shared="shared") for n in range(MOST_CONSUMERS + 1)]
+    devices = known_devices(*pods)
+    put_claim(devices, "shared", status=given("gpu-0"))
+    said = "257 pods use ResourceClaim shared; allowed: 256"
+    assert refusal(devices, *pods) == (Reason.MISCONFIGURED, said)
+    assert claimed(standing_of(*pods[1:]), known_without(devices, pods[0])).hindrance is None
+
+
+def known_without(devices: Devices, pod: ObservedPod) -> Devices:
+    devices.count(pod, -1)
+    return devices
+
+
+def test_equal_pods_with_different_claims_are_not_told_apart() -> None:
+    """Their template was deleted and made anew between the two."""
+    pods = worker(0, "c0"), worker(1, "c1")
+    devices = known_devices(*pods)
+    put_claim(devices, "c0", "uid-0", SPEC)
+    put_claim(devices, "c1", "uid-1", claim_spec(request(count=2)))
+    reason, message = refusal(devices, *pods)
+    assert reason == Reason.UNSUPPORTED
+    assert "its ResourceClaimTemplate was made anew (delete these pods)" in message

@@ -1,0 +1,174 @@
+"""Gangs whose pods ask for devices by claim: what is promised counts before it is allocated."""
+
+from coordinator.messages.events import DeviceFactsLost, DeviceFactsSeen
+from kube.devices.resource_slices import ReadSlice
+from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
+from tests.coordinator.device_world import (
+    ANY,
+    asking,
+    claim_template,
+    device_class,
+    device_slice,
+)
+from tests.coordinator.world import World
+
+NIC = "nic.example.com"
+
+
+def offering(devices: int, *names: str) -> list[Json]:
+    """Nodes with so many devices each, their class, and a template `one` of one."""
+    names = names or ("n1",)
+    slices = [device_slice(each, devices) for each in names]
+    nodes = [node(each, cpu=64) for each in names]
+    return [*nodes, *slices, device_class(), claim_template("one")]
+
+
+def gang(name: str, workers: int, *templates: str) -> Json:
+    return ray_cluster(name, group("w", workers, **asking(*templates or ("one",))))
+
+
+def given(world: World) -> list[str]:
+    """The nodes of all devices that are taken."""
+    claims = world.api.all("resourceclaims")
+    found = [each.get("status", {}).get("allocation", {}).get("devices", {}) for each in claims]
+    return sorted(d["pool"] for devices in found for d in devices.get("results", ()))
+
+
+def test_one_gang_runs_and_the_other_waits_in_numbers_until_it_is_gone() -> None:
+    world = World(*offering(4))
+    world.create(gang("a", 3))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 4}
+    world.create(gang("b", 3))
+    world.settle(seconds=5)
+    assert (world.status("b")["phase"], world.gated("b")) == ("Queued", 4)
+    assert "gpu.example.com" in world.status("b")["message"]
+    world.delete("rayclusters", "a")
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 4}
+    assert given(world) == ["n1"] * 3
+
+
+def test_gangs_that_are_decided_together_share_what_there_is() -> None:
+    """Nothing of the first is allocated when the second is decided."""
+    world = World(*offering(4))
+    world.create(gang("a", 3), gang("b", 3))
+    world.settle(seconds=5)
+    assert sorted(sum(world.bound(name).values()) for name in "ab") == [0, 4]
+
+
+def test_what_is_promised_counts_for_this_leader_and_the_next() -> None:
+    """Nothing is allocated yet, for kube-scheduler is late. What is left another gang gets."""
+    world = World(*offering(4), replicas=2)
+    schedule, world.schedule = world.schedule, lambda: None
+    world.create(gang("a", 3))
+    world.settle(seconds=5)
+    assert (world.status("a")["phase"], given(world)) == ("Admitted", [])
+    world.create(gang("b", 2))
+    world.settle(seconds=5)
+    assert (world.status("b")["phase"], world.gated("b")) == ("Queued", 3)
+    world.elect(1)
+    world.replicas.reverse()
+    world.create(gang("c", 2), gang("d", 1))
+    world.settle(seconds=5)
+    assert [world.gated(name) for name in "bcd"] == [3, 3, 0]
+    world.schedule = schedule
+    world.settle(seconds=5)
+    assert [sum(world.bound(name).values()) for name in "abcd"] == [4, 0, 0, 2]
+
+
+def test_a_gang_waits_for_what_is_not_made_and_says_so() -> None:
+    world = World(*offering(4)[:-1])
+    world.create(gang("a", 2))
+    world.settle(seconds=40)
+    status = world.status("a")
+    assert (status["phase"], status["reason"]) == ("Gathering", "GangIncomplete")
+    assert "ResourceClaimTemplate one does not exist" in status["message"]
+    [gathered] = [each for each in status["conditions"] if each["type"] == "Gathered"]
+    assert gathered["status"] == "False"
+    world.create(claim_template("one"))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+
+def test_while_a_watch_is_down_nothing_is_decided_for_claims_and_all_else_goes_on() -> None:
+    world = World(*offering(4))
+    world.create(gang("first", 1))
+    world.settle(seconds=5)
+    world.leader.handle([DeviceFactsLost(ReadSlice)])
+    world.create(gang("a", 2), ray_cluster("usual", group("w", 2)))
+    world.settle(seconds=40)
+    assert world.bound("usual") == {"n1": 3}
+    assert "not all is read yet: resourceslices" in world.status("a")["message"]
+    world.leader.handle([DeviceFactsSeen(ReadSlice)])
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+
+def test_a_gang_over_two_classes_goes_where_there_is_enough_of_both() -> None:
+    nics = [device_slice("n2", 3, NIC), device_class(NIC)]
+    world = World(*offering(4, "n1", "n2"), *nics, claim_template("nic", of_class=NIC))
+    world.create(gang("a", 3, "one", "nic"))
+    world.settle(seconds=5)
+    assert world.bound("a")["n2"] >= 3
+
+
+def test_devices_that_go_and_come_back_are_counted_as_they_are() -> None:
+    """The driver of a node takes its slice away, and publishes another one."""
+    world = World(*offering(4))
+    world.delete("resourceslices", "n1-gpu.example.com", namespace="")
+    world.create(gang("a", 2))
+    world.settle(seconds=5)
+    assert world.status("a")["phase"] == "Queued"
+    world.create(device_slice("n1", 2))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+
+def two_waves() -> World:
+    """A worker takes any device, the first of which is the GPU that another one asks for."""
+    nic = device_slice("n1", 1, NIC)
+    return World(*offering(1), nic, device_class(ANY), claim_template("any", of_class=ANY))
+
+
+def in_two_waves() -> Json:
+    one, other = group("picky", 1, **asking("one")), group("any", 1, **asking("any"))
+    return ray_cluster("a", other, one)
+
+
+def foreign_claim(world: World, device: str) -> None:
+    """A pod of no gang is given a device, which no verdict of ours foresaw."""
+    spec = claim_template("x", of_class=NIC)["spec"]["spec"]
+    given = {"request": "r", "driver": device, "pool": "n1", "device": "d-0"}
+    status = {"allocation": {"devices": {"results": [given]}}}
+    meta = {"name": "foreign", "namespace": TEAM}
+    world.create({"kind": "ResourceClaim", "metadata": meta, "spec": spec, "status": status})
+
+
+def test_pods_that_would_take_the_devices_of_others_come_in_a_later_wave() -> None:
+    world = two_waves()
+    world.create(in_two_waves())
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+    waves = {
+        each["name"]: each["assignments"][0] for each in world.status("a")["placement"]["podSets"]
+    }
+    assert waves["any"]["wave"] > waves["picky"].get("wave", 0)
+
+
+def test_the_next_wave_is_judged_by_what_was_allocated_and_not_by_what_was_foreseen() -> None:
+    """What was left is taken meanwhile: the pod keeps its gate, and the gang says why."""
+    world = two_waves()
+    schedule, world.schedule = world.schedule, lambda: None
+    world.create(in_two_waves())
+    world.settle(seconds=5)
+    assert world.gated("a") == 1
+    foreign_claim(world, NIC)
+    world.schedule = schedule
+    world.settle(seconds=20)
+    assert world.bound("a") == {"n1": 2}
+    assert world.gated("a") == 1
+    assert "any.example.com" in world.status("a")["message"]
+    world.delete("resourceclaims", "foreign")
+    world.settle(seconds=20)
+    assert world.bound("a") == {"n1": 3}
