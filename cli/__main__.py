@@ -12,6 +12,7 @@ COMMANDS = {
     "completion": ("cli.commands.completion", "Print the completion script of a shell."),
     "create": ("cli.verbs.create", "Create a Ray cluster, and say whether it would start now."),
     "dashboard": ("cli.commands.dashboard", "Serve a page with queues, gangs and nodes."),
+    "defrag": ("cli.commands.defrag", "Which gangs to move so that a waiting one can start."),
     "delete": ("cli.verbs.delete", "Delete a Ray cluster or a job, with what goes with it."),
     "doctor": (
         "cli.commands.doctor",

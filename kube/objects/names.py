@@ -17,6 +17,7 @@ TOPOLOGY_REQUIRED = "muster.dev/topology-required"
 TOPOLOGY_PREFERRED = "muster.dev/topology-preferred"
 REPLICA_TOPOLOGY_REQUIRED = "muster.dev/replica-topology-required"
 EXPECTED_DURATION = "muster.dev/expected-duration"
+LAST_CHECKPOINT = "muster.dev/last-checkpoint"  # on a RayCluster: work until then is not lost
 RETRY = "muster.dev/retry"  # another value: a gang that was given up is started again
 QUEUE_FINALIZER = "muster.dev/admitted-gangs"  # on a GangQueue: its gangs may hold room
 GROWTH = "muster.dev/growth"  # on a RayCluster: how what is added to a running gang is placed

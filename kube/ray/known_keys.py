@@ -23,6 +23,7 @@ ANNOTATIONS = frozenset(
         names.TOPOLOGY_PREFERRED,
         names.REPLICA_TOPOLOGY_REQUIRED,
         names.EXPECTED_DURATION,
+        names.LAST_CHECKPOINT,
         names.CREATE_PODS,
         names.GROWTH,
         names.RETRY,

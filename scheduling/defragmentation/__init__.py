@@ -1,0 +1,1 @@
+"""Defragmentation: which running gangs, moved to other nodes, let a waiting one start."""
