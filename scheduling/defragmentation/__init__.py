@@ -1,1 +1,1 @@
-"""Defragmentation: which running gangs, moved to other nodes, let a waiting one start."""
+"""Defragmentation: gangs to move so that another starts."""
