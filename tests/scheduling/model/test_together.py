@@ -40,6 +40,13 @@ def test_a_pair_starts_together_each_with_its_own_pods() -> None:
     assert [pods(answers[each.key]) for each in mine] == [{"workers": 2}, {"workers": 2}]
 
 
+def test_each_gets_no_pods_of_the_other() -> None:
+    few, many = gang("few", group("workers", 1, POD)), gang("many", group("workers", 3, POD))
+    [decision] = run_cycle([joined([many, few])], columns(node("n", cpu=4)))
+    answers = split(decision.verdict, [few, many])
+    assert (pods(answers[few.key]), pods(answers[many.key])) == ({"workers": 1}, {"workers": 3})
+
+
 def test_a_pair_of_which_one_would_fit_waits_whole_with_one_message() -> None:
     mine = pair()
     used = {"n": {"cpu": 1000}}
