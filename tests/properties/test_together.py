@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.admission.together import join, split
 from scheduling.cycle import run_cycle
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.node import Node
-from scheduling.model.together import join, split
 from scheduling.model.verdict import Admitted
 from scheduling.state.node_table import node_snapshot_of
 from tests.examples import examples

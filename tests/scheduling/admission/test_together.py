@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from scheduling.admission.together import join, split
 from scheduling.cycle import run_cycle
 from scheduling.model.gang import SUBMITTER, Group, Occupied, PendingGang, Topology
 from scheduling.model.placement import Placement
-from scheduling.model.together import join, split
 from scheduling.model.verdict import Admitted, Reason, Refusal, Verdict
 from tests.builders import columns, gang, group, node, shape
 
