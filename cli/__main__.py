@@ -28,9 +28,9 @@ COMMANDS = {
     "queue": ("cli.commands.queue", "Quota, usage and waiting gangs of queues."),
     "queue create": ("cli.verbs.queue_create", "Create a GangQueue."),
     "queue edit": ("cli.verbs.queue_edit", "Change a GangQueue."),
-    "redis rotate": ("cli.commands.redis_rotate", "Replace the keys of the built-in Redis."),
+    "redis rotate": ("cli.commands.redis.rotate", "Replace the keys of the built-in Redis."),
     "redis status": (
-        "cli.commands.redis_status",
+        "cli.commands.redis.status",
         "The built-in Redis, and what keeps state in it.",
     ),
     "release": ("cli.commands.release", "Take the gates off pods: the kill switch."),

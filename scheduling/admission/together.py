@@ -1,0 +1,156 @@
+"""Joins gangs that start together into one question, and parts the answer among them again.
+
+The first of them asks for all, under its own key: what is kept by key (its age, a preemption in its
+name, its place in the line) is then kept for the group. Pod sets are named `member/pod set` while
+they are joined; no name of a gang has a slash.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from scheduling.model.gang import SUBMITTER, GangKey, Group, Member, PendingGang, Topology
+from scheduling.model.placement import Assignment, Placement
+from scheduling.model.verdict import (
+    MESSAGE_LIMIT,
+    Admitted,
+    PodSetRefusal,
+    Reason,
+    Refusal,
+    Verdict,
+)
+
+
+def join(gangs: Sequence[PendingGang]) -> PendingGang | Refusal:
+    """Return one gang that asks for all that these ask for, or why none can.
+
+    They are of one namespace, and none holds a placement. The group comes when the last of them
+    does, has the lowest of their priorities, and runs as long as the longest of them.
+    """
+    ordered = in_order(gangs)
+    topology = _topology(ordered)
+    if len({each.queue for each in ordered}) > 1:
+        return Refusal(Reason.MISCONFIGURED, _told(ordered, "queue"))
+    if isinstance(topology, Refusal):
+        return topology
+    return replace(
+        ordered[0],
+        priority=min(each.priority for each in ordered),
+        created=max(each.created for each in ordered),
+        minimum=tuple(chain.from_iterable(_joined(each, each.minimum) for each in ordered)),
+        surplus=tuple(_joined(each, unit) for each in ordered for unit in each.surplus),
+        members=tuple(_member(each, pod) for each in ordered for pod in each.members),
+        pod_priority=min(each.pod_priority for each in ordered),
+        topology=topology,
+        setbacks=max(each.setbacks for each in ordered),
+        duration=max(each.duration for each in ordered),
+    )
+
+
+def split(verdict: Verdict, gangs: Sequence[PendingGang]) -> Mapping[GangKey, Verdict]:
+    """Return what the verdict for gangs that were joined means for each of them."""
+    ordered = in_order(gangs)
+    if isinstance(verdict, Refusal):
+        return {each.key: _own_refusal(verdict, each.key) for each in ordered}
+    return dict(_own_admissions(verdict, ordered))
+
+
+def in_order(gangs: Sequence[PendingGang]) -> tuple[PendingGang, ...]:
+    """Return gangs with the one first that asks for all: the oldest, by name where two are."""
+    return tuple(sorted(gangs, key=lambda each: (each.created, each.key.name)))
+
+
+def _own_admissions(
+    admitted: Admitted, ordered: Sequence[PendingGang]
+) -> Iterator[tuple[GangKey, Admitted]]:
+    """Yield the part of a placement that is each gang's, and which of its own units are in it."""
+    first = 0
+    for gang in ordered:
+        after = first + len(gang.surplus)
+        units = tuple(unit - first for unit in admitted.units if first <= unit < after)
+        mine = (each for each in admitted.placement.assignments if _owner(each) == gang.key.name)
+        placement = Placement.of(map(_parted, mine))
+        left_out = admitted.left_out if len(units) < len(gang.surplus) else None
+        own = _own_refusal(left_out, gang.key) if left_out is not None else None
+        yield gang.key, Admitted(placement, units, own)
+        first = after
+
+
+def _own_refusal(refusal: Refusal, key: GangKey) -> Refusal:
+    """Return the common message with the numbers of one gang's own pod sets."""
+    mine = tuple(_own_pod_sets(refusal.pod_sets, key.name))
+    return replace(refusal, pod_sets=mine)
+
+
+def _own_pod_sets(refused: Sequence[PodSetRefusal], name: str) -> Iterator[PodSetRefusal]:
+    for each in refused:
+        owner, _, pod_set = each.pod_set.partition("/")
+        if owner == name and pod_set:
+            yield replace(each, pod_set=pod_set)
+
+
+def _joined(gang: PendingGang, groups: Sequence[Group]) -> tuple[Group, ...]:
+    return tuple(_named(gang.key.name, each) for each in groups)
+
+
+def _named(owner: str, group: Group) -> Group:
+    """Name the gang in a group; the submitter keeps its name, for no quota counts that one."""
+    if group.pod_set == SUBMITTER:
+        return replace(group, replica=owner)
+    return replace(group, pod_set=_pod_set(owner, group.pod_set))
+
+
+def _member(gang: PendingGang, pod: Member) -> Member:
+    if pod.pod_set == SUBMITTER:
+        return pod._replace(replica=gang.key.name)
+    return pod._replace(pod_set=_pod_set(gang.key.name, pod.pod_set))
+
+
+def _pod_set(owner: str, pod_set: str) -> str:
+    return f"{owner}/{pod_set}"
+
+
+def _owner(each: Assignment) -> str:
+    return each.replica if each.pod_set == SUBMITTER else each.pod_set.partition("/")[0]
+
+
+def _parted(each: Assignment) -> Assignment:
+    if each.pod_set == SUBMITTER:
+        return replace(each, replica="")
+    return replace(each, pod_set=each.pod_set.partition("/")[2])
+
+
+def _topology(ordered: Sequence[PendingGang]) -> Topology | Refusal | None:
+    """Return the domain that is asked for: one for the pod sets of all gangs that ask for any."""
+    asked = [(each.key.name, each.topology) for each in ordered if each.topology is not None]
+    if not asked:
+        return None
+    if len({(each.required, each.preferred, each.replica) for _, each in asked}) > 1:
+        return Refusal(Reason.MISCONFIGURED, _told(ordered, "topology"))
+    sets = tuple(_pod_set(name, one) for name, each in asked for one in each.pod_sets)
+    there = [
+        one._replace(pod_set=_pod_set(name, one.pod_set))
+        for name, each in asked
+        for one in each.occupied
+    ]
+    return replace(asked[0][1], pod_sets=sets, occupied=tuple(sorted(there)))
+
+
+def _told(ordered: Sequence[PendingGang], what: str) -> str:
+    """Say which gangs differ in what must be the same, the first two of them."""
+    first = ordered[0]
+    values = {each.key.name: _value(each, what) for each in ordered}
+    other = next(each for each in ordered if values[each.key.name] != values[first.key.name])
+    told = f"{first.key.name} has {values[first.key.name]}, {other.key.name} has "
+    told = f"gangs that start together must have one {what}: {told}{values[other.key.name]}"
+    return told[:MESSAGE_LIMIT]
+
+
+def _value(gang: PendingGang, what: str) -> str:
+    if what == "queue":
+        return gang.queue
+    asked = gang.topology
+    if asked is None:
+        return "none"
+    named = {"required": asked.required, "preferred": asked.preferred, "replica": asked.replica}
+    return ", ".join(f"{key} {label}" for key, label in named.items() if label) or "none"
