@@ -59,7 +59,8 @@ def claim_spec(spec: Any, path: str, problems: Problems | None = None) -> ClaimS
     outer.unknown("devices")
     devices = outer.part("devices")
     devices.unknown("requests", "constraints", "config")
-    requests = tuple(map(_request, devices.parts("requests")))
+    # One that asks for nothing known is noted as a problem; the core takes none without choices.
+    requests = tuple(r for r in map(_request, devices.parts("requests")) if r.alternatives)
     constraints = tuple(filter(None, map(_constraint, devices.parts("constraints"))))
     if _selector_bytes(requests) > LONGEST_SELECTORS:
         problems.note(f"{path}: selectors of more than {LONGEST_SELECTORS} bytes")

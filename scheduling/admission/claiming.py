@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import assert_never
 
 from scheduling.admission.independent import IndependentPods
@@ -36,6 +37,9 @@ class ClaimingPods(IndependentPods):
         return self._assignments.placement(lambda _, shape, __: self._waves[shape])
 
     def _place(self, groups: tuple[Group, ...], demand: Demand) -> Cause | None:
+        unread = [each.unsupported for shape, _ in demand for each in shape.restrictions.claims]
+        if any(unread):
+            return DevicesUnforeseen(", ".join(dict.fromkeys(chain.from_iterable(unread))))
         devices, outcome = self.room.devices, self._searched(groups, demand)
         if not isinstance(outcome, Placed):
             return outcome

@@ -415,3 +415,14 @@ class _Counting(TextSelectors):
     def evaluate(self, selector: str, device: DeviceContent) -> Answer:
         self.asked += 1
         return super().evaluate(selector, device)
+
+
+def test_a_claim_without_a_request_that_is_known_holds_nothing_up() -> None:
+    """As the reader hands it on when a later API offers one more kind of request."""
+    strange = claiming(ClaimSpec((), (), ("spec.devices.requests[0] asks for nothing",)))
+    gangs = gang("strange", group("w", 2, strange)), gang("ok", group("w", 1, claiming(ONE)))
+    found = verdicts(columns(node("a")), facts({"a": gpus(1)}), *gangs)
+    assert isinstance(found["ok"], Admitted)
+    refused = found["strange"]
+    assert isinstance(refused, Refusal)
+    assert refused.reason is Reason.UNSUPPORTED

@@ -243,6 +243,7 @@ def test_a_request_that_is_not_understood_says_why(exactly: dict[str, Any], said
 def test_a_claim_that_is_not_understood_says_why(spec: Any, said: str) -> None:
     found = resource_claim(decoded("c", spec)).spec
     assert any(said in each for each in found.unsupported), found.unsupported
+    assert all(each.alternatives for each in found.requests)
 
 
 def test_a_claim_keeps_its_devices_whatever_else_it_says() -> None:
