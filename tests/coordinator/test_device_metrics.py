@@ -1,6 +1,6 @@
 """Devices by claim are told of as GPUs are: by class and pool, in metrics and in queues."""
 
-from scheduling.diagnosis.class_resources import class_resource
+from scheduling.devices.class_resources import class_resource
 from tests.coordinator.builders import Json, group, node, ray_cluster
 from tests.coordinator.device_world import asking, claim_template, device_class, device_slice
 from tests.coordinator.journeys.test_queues import queue, status_of

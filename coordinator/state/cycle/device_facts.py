@@ -1,4 +1,4 @@
-"""Says what is known of devices by claim: for a cycle, a look between waves, and those who count."""
+"""Says what is known of devices by claim at one moment: to a cycle, to looks, and to counts."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex
 from scheduling.devices.room import DeviceRoom
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
-from scheduling.diagnosis.class_resources import ClassResources, with_classes
+from scheduling.devices.class_resources import ClassResources, with_classes
 
 STEPS = 200_000
 """What one comparison between two waves may take: a node has few devices and few pods."""

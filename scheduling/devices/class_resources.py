@@ -18,10 +18,8 @@ from scheduling.devices.node_index import NodeDevicesIndex, Pending
 from scheduling.devices.outcome import Allocated
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
-from scheduling.diagnosis.holes import Reserved
 from scheduling.model.amounts import Amounts
 from scheduling.model.devices.resource_slice import DeviceID
-from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 from scheduling.state.node_snapshot import NodeSnapshot
 
@@ -35,13 +33,17 @@ STEPS = 10_000
 """What foreseeing the devices of one pod may take."""
 
 
+Cell = tuple[str, str]
+"""A node and a resource."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ClassResources:
     """Nodes with a resource more for each class; `reserved` of them is promised to pods."""
 
     nodes: NodeSnapshot
     names: tuple[str, ...] = ()
-    reserved: Reserved = field(default_factory=dict)
+    reserved: Mapping[Cell, int] = field(default_factory=dict)
 
 
 def is_class(resource: str) -> bool:
@@ -76,9 +78,6 @@ def with_classes(
     return ClassResources(
         nodes.with_rows(rows), tuple(sorted(rows)), {k: n for k, n in reserved.items() if n}
     )
-
-
-Cell = tuple[str, str]
 
 
 class _Rows:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
-from scheduling.diagnosis.class_resources import (
+from scheduling.devices.class_resources import (
     MOST_CLASSES,
     ClassResources,
     class_resource,
@@ -62,7 +62,7 @@ def test_a_device_counts_in_each_class_that_selects_it() -> None:
 
 
 def test_what_pods_on_their_way_will_get_is_promised() -> None:
-    """The pod of class gpu comes first, and the allocator gives it the first device: the big one."""
+    """The allocator gives the pods of class gpu the first devices, the big one among them."""
     devices = [device("d0", size="big"), *(device(f"d{n}") for n in (1, 2, 3))]
     pending = {"a": ((claims("gpu"), 2),), "b": ((claims("gpu"), 1),)}
     found = counted(slice_of(devices, "a"), taken=[("a", "d3")], pending=pending)
