@@ -5,12 +5,12 @@ from collections import Counter
 from coordinator.gang.claims.slots import PodsByClaims
 from coordinator.state.cycle.pending_claims import pending_claims
 from coordinator.state.known import Known
+from scheduling.devices.class_resources import ClassResources, with_classes
 from scheduling.devices.mixes import NodeMixes, mixes_with_room
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex
 from scheduling.devices.room import DeviceRoom
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
-from scheduling.devices.class_resources import ClassResources, with_classes
 
 STEPS = 200_000
 """What one comparison between two waves may take: a node has few devices and few pods."""

@@ -35,7 +35,7 @@ def _of_pods(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
     slots = {pod.uid: node for pod, node in _with_slot(known, key)}
     for pod in known.cache.pods_of(key):
         node = slots.get(pod.uid) or pod.settled_on
-        if pod.claims and node and not pod.terminal:
+        if node and not pod.terminal and _lacks_devices(known, pod):
             yield node, unallocated(claim for _, claim in _claims(known, pod))
 
 
@@ -43,8 +43,8 @@ def _of_kept_slots(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
     """Yield the nodes of slots that no pod has: one like the others of its kind may come."""
     view = known.views.get(key)
     placement = view.reservation.placement if view is not None else None
-    if view is None or placement is None:
-        return
+    if view is None or placement is None or not view.reservation.reserved.slots:
+        return  # most gangs have a pod in each slot, and are many
     pods = known.cache.members(key, view.cluster_uid)
     left = vacant_slots(placement, pods)
     left.subtract(slot for pod, node in _with_slot(known, key) if (slot := slot_of(pod, node)))
@@ -54,6 +54,12 @@ def _of_kept_slots(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
         claims = _claims(known, pod) if pod is not None else []
         new = tuple(c.spec for asked, c in claims if asked.template or c.allocation is None)
         yield from repeat((slot.node, new), count)
+
+
+def _lacks_devices(known: Known, pod: ObservedPod) -> bool:
+    """Say whether a claim of a pod is not allocated: of most pods that are bound none is."""
+    unallocated_now = known.cache.devices.index.unallocated
+    return any((pod.namespace, each.claim) in unallocated_now for each in pod.claims)
 
 
 def _kind(pod: ObservedPod) -> tuple[str, str]:
