@@ -29,6 +29,8 @@ PREFIX = "deviceclass.resource.kubernetes.io/"
 MOST_CLASSES = 20
 """Classes that are counted, those with the most devices first: their names go into metrics."""
 
+NONE: frozenset[DeviceID] = frozenset()
+
 STEPS = 10_000
 """What foreseeing the devices of one pod may take."""
 
@@ -65,19 +67,19 @@ def with_classes(
         found = devices.of(node)
         if not found.usable:
             continue
-        promised = foreseen(found, pending.get(node.name, ()), devices.rules)
+        pods = pending.get(node.name, ())
+        promised = foreseen(found, pods, devices.rules) if pods else NONE
         for name, ids in found.by_class(devices.rules).items():
             taken, coming = len(ids & found.in_use), len(ids & promised)
             there.add(name, at, len(ids))
             used.add(name, at, taken + coming)
-            reserved[node.name, class_resource(name)] += coming
+            if coming:
+                reserved[node.name, class_resource(name)] += coming
     kept = there.largest()
     if not kept:
         return ClassResources(nodes)
-    rows = {class_resource(each): (there.of[each], used.of[each]) for each in kept}
-    return ClassResources(
-        nodes.with_rows(rows), tuple(sorted(rows)), {k: n for k, n in reserved.items() if n}
-    )
+    rows = {class_resource(each): (there.row(each), used.row(each)) for each in kept}
+    return ClassResources(nodes.with_rows(rows), tuple(sorted(rows)), reserved)
 
 
 class _Rows:
@@ -85,15 +87,18 @@ class _Rows:
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
-        self.of: dict[str, Amounts] = {}
+        self._of: dict[str, list[int]] = {}
 
     def add(self, name: str, at: int, amount: int) -> None:
-        if name not in self.of:
-            self.of[name] = np.zeros(self._nodes, dtype=np.int64)
-        self.of[name][at] += amount
+        if name not in self._of:
+            self._of[name] = [0] * self._nodes
+        self._of[name][at] = amount
+
+    def row(self, name: str) -> Amounts:
+        return np.array(self._of[name], dtype=np.int64)
 
     def largest(self) -> Sequence[str]:
-        return sorted(self.of, key=lambda name: (-int(self.of[name].sum()), name))[:MOST_CLASSES]
+        return sorted(self._of, key=lambda name: (-sum(self._of[name]), name))[:MOST_CLASSES]
 
 
 def foreseen(node: NodeDevices, pending: Pending, rules: Rules) -> frozenset[DeviceID]:

@@ -51,6 +51,14 @@ class _Remembered:
         return self
 
 
+@dataclass(slots=True)
+class _Counted:
+    """The devices of each class, with those that are in use now."""
+
+    rules: Rules | None = None
+    by_class: Mapping[str, frozenset[DeviceID]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class NodeDevices:
     """The pools that one node reaches, and which devices are in use.
@@ -130,6 +138,15 @@ class NodeDevices:
 
         A class without any is left out.
         """
+        if self._counted.rules is not rules:
+            self._counted.rules, self._counted.by_class = rules, self._by_class(rules)
+        return self._counted.by_class
+
+    @cached_property
+    def _counted(self) -> "_Counted":
+        return _Counted()
+
+    def _by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
         known = self._remembered.by(rules)
         if known.classes is None:
             known.classes = {name: self._of_class(name, rules) for name in rules.classes}
