@@ -17,6 +17,7 @@ from scheduling.devices.class_resources import (
     foreseen,
     with_classes,
 )
+from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
 from scheduling.model.devices.resource_claim import ResourceClaim
@@ -121,18 +122,28 @@ def _promised(
     for holder, node, claims in coming:
         by_node[node].append((holder, claims))
     for name, pods in by_node.items():
-        if name not in nodes.index:
-            continue
-        found = devices.of(nodes.nodes[nodes.index[name]])
-        before: frozenset[DeviceID] = frozenset()
-        for at, (holder, _) in enumerate(pods, 1):
-            so_far = tuple((claims, 1) for _, claims in pods[:at])
-            after = foreseen(found, so_far, devices.rules)
-            for of_class, ids in found.by_class(devices.rules).items():
-                yield from [(holder, name, class_resource(of_class), True)] * len(
-                    ids & (after - before)
-                )
-            before = after
+        if name in nodes.index:
+            found = devices.of(nodes.nodes[nodes.index[name]])
+            for holder, ids in _one_by_one(found, pods, devices.rules):
+                yield from _devices(holder, name, found, ids, devices.rules)
+
+
+def _one_by_one(
+    found: NodeDevices, pods: Sequence[tuple[Holder, Claims]], rules: Rules
+) -> Iterator[tuple[Holder, frozenset[DeviceID]]]:
+    """Yield what each of the pods on their way to a node will get."""
+    before: frozenset[DeviceID] = frozenset()
+    for at, (holder, _) in enumerate(pods, 1):
+        after = foreseen(found, tuple((claims, 1) for _, claims in pods[:at]), rules)
+        yield holder, after - before
+        before = after
+
+
+def _devices(
+    holder: Holder, name: str, found: NodeDevices, ids: frozenset[DeviceID], rules: Rules
+) -> Iterator[Device]:
+    for of_class, all_of_it in found.by_class(rules).items():
+        yield from [(holder, name, class_resource(of_class), True)] * len(ids & all_of_it)
 
 
 def _of_claims(
