@@ -21,7 +21,7 @@ from cli.page.safety.callers import CALLER
 from cli.read.home import find_home
 from cli.read.ray.jobs import read_jobs
 from cli.read.ray.logs import job_logs
-from cli.read.redis import read_redis
+from cli.read.ray.redis import read_redis
 
 MOST_NAMESPACES: Final = 50
 
