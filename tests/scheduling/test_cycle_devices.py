@@ -1,6 +1,7 @@
 """One cycle over gangs whose pods claim devices: who is admitted, in which waves, and why not."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 from math import inf
 from random import Random
@@ -369,6 +370,25 @@ def test_128_devices_on_each_of_5000_nodes_are_bounded() -> None:
     assert {each.reason for each in found.values() if isinstance(each, Refusal)} == {
         Reason.UNDECIDED
     }
+    assert selectors.asked <= Settings().cycle_search_steps / (DEVICE_STEPS * LOOK) * 2
+
+
+def test_taints_on_64_devices_of_each_of_5000_nodes_are_bounded() -> None:
+    """Most nodes have one device that is not tainted; some have none left."""
+    names = [f"n{at:04}" for at in range(5_000)]
+    sick = [device(f"gpu-{at:02}", tainted=at > 0) for at in range(64)]
+    selectors = _Counting()
+    known = facts(dict.fromkeys(names, sick), taken={each: ["gpu-00"] for each in names[:5]})
+    known = replace(known, rules=Rules(RULES.classes, selectors, RULES.features))
+    world = columns(*(node(each, cpu=200) for each in names))
+    fits = gang("fits", group("w", 20, claiming(ONE)))
+    pair = claiming(claim(exactly(count=2)))
+    pairs = [gang(f"pair-{at}", group("w", 1, pair), created=at + 1.0) for at in range(20)]
+    found, _ = decide(world, known, fits, *pairs)
+    usual = nodes_of(found.pop("fits"))["w"]
+    assert set(usual.values()) == {1}
+    assert not usual.keys() & set(names[:5])
+    assert not any(isinstance(each, Admitted) for each in found.values())
     assert selectors.asked <= Settings().cycle_search_steps / (DEVICE_STEPS * LOOK) * 2
 
 

@@ -1,7 +1,12 @@
 """Gangs whose pods ask for devices by claim: what is promised counts before it is allocated."""
 
-from coordinator.messages.events import DeviceFactsLost, DeviceFactsSeen
+import msgspec
+
+from coordinator.messages.events import DeviceFactSeen, DeviceFactsLost, DeviceFactsSeen
+from kube.devices.resource_claims import resource_claim
 from kube.devices.resource_slices import ReadSlice
+from kube.objects.core import DeviceObject
+from scheduling.model.devices.resource_claim import ResourceClaim
 from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
 from tests.coordinator.device_world import (
     ANY,
@@ -172,3 +177,28 @@ def test_the_next_wave_is_judged_by_what_was_allocated_and_not_by_what_was_fores
     world.delete("resourceclaims", "foreign")
     world.settle(seconds=20)
     assert world.bound("a") == {"n1": 3}
+
+
+def test_a_tenant_with_ten_thousand_claims_holds_nobody_up() -> None:
+    """They are no matter to a gang that waits for devices; those that were given any are."""
+    world = World(*offering(4))
+    world.create(gang("a", 3), gang("b", 3))
+    world.settle(seconds=5)
+    assert world.status("b")["phase"] == "Queued"
+    known = world.leader.state.known
+    before = known.cache.devices.index.edition
+    for number in range(10_000):
+        world.leader.handle([DeviceFactSeen(claim_of_loud(number))])
+    assert not known.agenda.cycle_wanted
+    assert not known.agenda.dirty
+    assert known.cache.devices.index.edition == before
+    world.delete("rayclusters", "a")
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 4}
+
+
+def claim_of_loud(number: int) -> ResourceClaim:
+    meta = {"name": f"c{number}", "namespace": "loud", "uid": f"loud-{number}"}
+    spec = claim_template("x")["spec"]["spec"]
+    found = msgspec.convert({"metadata": meta, "spec": spec}, DeviceObject)
+    return resource_claim(found)
