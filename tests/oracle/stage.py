@@ -44,7 +44,7 @@ PATIENCE_SECONDS = WAIT_SECONDS
 _PLUGINS = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
 _LEFT_OUT = (
     *("taint-eviction", "node-lifecycle", "pod-garbage-collector", "resourcequota"),
-    *("endpoints", "endpointslice"),
+    *("endpoints", "endpointslice", "device-taint-eviction"),
 )
 _CONTROLLERS = f"--controllers={','.join(f'-{name}-controller' for name in _LEFT_OUT)}"
 _MERGE = "application/merge-patch+json"

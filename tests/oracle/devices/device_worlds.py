@@ -173,7 +173,9 @@ class _Making:
         return claim
 
     def _published(self, result: Json) -> Json | None:
-        slices = (each["spec"] for each in self.objects if each["kind"] == "ResourceSlice")
+        slices: list[Json] = [
+            each["spec"] for each in self.objects if each["kind"] == "ResourceSlice"
+        ]
         for each in slices:
             devices = {device["name"] for device in each["devices"]}
             same = (each["driver"], each["pool"]["name"]) == (result["driver"], result["pool"])

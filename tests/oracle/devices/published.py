@@ -146,7 +146,7 @@ def _classes(draw: Draw) -> list[Json]:
 
 def _taken(draw: Draw, slices: Sequence[Json]) -> list[Json]:
     """Draw claims of others, each of which has a device."""
-    found = []
+    found: list[Json] = []
     for each in slices:
         for device in each["spec"]["devices"]:
             if "allowMultipleAllocations" not in device and draw.happens(GIVING):
