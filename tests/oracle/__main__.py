@@ -4,9 +4,9 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.recipes import chosen_kubernetes
@@ -40,19 +40,26 @@ def main(argv: list[str]) -> int:
     if options.only:
         seeds = [options.only]
     try_one = try_device_case if options.devices else try_case
-    tally = run(seeds, options.seconds, options.kubernetes, try_one)
+    with opened(options.kubernetes) as stage:
+        tally = run(stage, seeds, options.seconds, try_one)
     return 1 if tally.unsound or tally.incomplete or tally.misjudged else 0
 
 
-def run(seeds: list[str], seconds: float, kubernetes: str, try_one: Try = try_case) -> Tally:
+@contextmanager
+def opened(kubernetes: str) -> Iterator[Stage]:
+    """Start a control plane of this version for cases; it ends with the block."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Stage.open(Path(folder) / "cluster", kubernetes, SLOTS) as stage,
+    ):
+        yield stage
+
+
+def run(stage: Stage, seeds: list[str], seconds: float, try_one: Try = try_case) -> Tally:
     """Try the seeds, for so many seconds at most, and print what was found."""
-    with ExitStack() as open_until_then:
-        folder = open_until_then.enter_context(tempfile.TemporaryDirectory())
-        opening = Stage.open(Path(folder) / "cluster", kubernetes, SLOTS)
-        stage = open_until_then.enter_context(opening)
-        begin = time.monotonic()
-        outcomes = _all(stage, seeds, begin + seconds, try_one)
-        tally = Tally(outcomes, time.monotonic() - begin)
+    begin = time.monotonic()
+    outcomes = _all(stage, seeds, begin + seconds, try_one)
+    tally = Tally(outcomes, time.monotonic() - begin)
     sys.stdout.write("\n".join([*tally.lines(), *tally.wrongs(), ""]))
     return tally
 

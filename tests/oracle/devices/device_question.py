@@ -30,8 +30,12 @@ from tests.oracle.devices.device_worlds import FOREIGN, is_foreign
 from tests.oracle.model import Json, World, name_of, pod_set_of
 from tests.oracle.question import Yes, cache_of, labels_of, released
 
-_WATCHES = {watch.fact.__name__: watch for watch in DEVICE_WATCHES}
-_KINDS = {"ResourceSlice": "ReadSlice", "DeviceClass": "ReadClass"}
+_PLURALS = {
+    "ResourceSlice": "resourceslices",
+    "DeviceClass": "deviceclasses",
+    "ResourceClaim": "resourceclaims",
+    "ResourceClaimTemplate": "resourceclaimtemplates",
+}
 
 
 def ask_for_devices(world: World, namespaces: list[Json]) -> Yes | Refusal:
@@ -60,8 +64,9 @@ def _in_group(pod: Json) -> Json:
 
 def _tell(devices: Devices, objects: Iterable[Json]) -> None:
     devices.put_api(DeviceApiSeen("1.37", served=True))
+    watches = {watch.resource.plural: watch for watch in DEVICE_WATCHES}
     for each in objects:
-        watch = _WATCHES[_KINDS.get(each["kind"], each["kind"])]
+        watch = watches[_PLURALS[each["kind"]]]
         devices.index.put(watch.read(msgspec.convert(each, DeviceObject)))
     for watch in DEVICE_WATCHES:
         devices.index.see(watch.fact)
