@@ -202,3 +202,72 @@ def claim_of_loud(number: int) -> ResourceClaim:
     spec = claim_template("x")["spec"]["spec"]
     found = msgspec.convert({"metadata": meta, "spec": spec}, DeviceObject)
     return resource_claim(found)
+
+
+# ---- a claim that several pods share
+
+
+def sharing(name: str, workers: int) -> Json:
+    asked = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "ours"}]}
+    return ray_cluster(name, group("w", workers, **asked))
+
+
+def shared_claim(count: int = 1) -> Json:
+    made = claim_template("ours", count)
+    return {"kind": "ResourceClaim", "metadata": made["metadata"], "spec": made["spec"]["spec"]}
+
+
+def released(world: World) -> int:
+    gated = (pod for pod in world.api.all("pods") if not pod["spec"].get("schedulingGates"))
+    return sum(pod["metadata"]["labels"]["ray.io/node-type"] == "worker" for pod in gated)
+
+
+def test_of_workers_that_share_a_device_one_goes_first_and_all_go_to_one_node() -> None:
+    """The device is given to the first; kube-scheduler would refuse the others until then."""
+    world = World(*offering(1, "n1", "n2"), shared_claim())
+    world.scheduler = False
+    world.create(sharing("a", 3))
+    world.settle(seconds=5)
+    assert (world.status("a")["phase"], released(world)) == ("Admitted", 1)
+    world.scheduler = True
+    world.settle(seconds=5)
+    [node_of_workers] = set(given(world))
+    assert world.bound("a")[node_of_workers] >= 3
+    assert sum(world.bound("a").values()) == 4
+    assert len(given(world)) == 1
+
+
+def test_what_pods_share_is_promised_once() -> None:
+    """Of two devices one is left for another gang, while nothing is allocated."""
+    world = World(*offering(2), shared_claim())
+    world.scheduler = False
+    world.create(sharing("a", 3))
+    world.settle(seconds=5)
+    world.create(gang("b", 1), gang("c", 1))
+    world.settle(seconds=5)
+    phases = [world.status(name)["phase"] for name in "bc"]
+    assert sorted(phases) == ["Admitted", "Queued"]
+    world.scheduler = True
+    world.settle(seconds=5)
+    assert sum(world.bound("a").values()) == 4
+    assert len(given(world)) == 2
+
+
+def test_a_worker_that_comes_later_finds_what_the_others_were_given() -> None:
+    world = World(*offering(1, "n1", "n2"), shared_claim())
+    world.create(sharing("a", 2))
+    world.settle(seconds=5)
+    [at] = set(given(world))
+    lost = next(pod for pod in world.api.all("pods") if pod["spec"].get("nodeName") == at)
+    world.delete("pods", lost["metadata"]["name"])
+    world.settle(seconds=60)
+    assert sum(world.bound("a").values()) == 3
+    assert given(world) == [at]
+
+
+def test_no_node_has_the_devices_that_pods_share() -> None:
+    world = World(*offering(1, "n1", "n2"), shared_claim(2))
+    world.create(sharing("a", 2))
+    world.settle(seconds=5)
+    assert world.status("a")["phase"] == "Queued"
+    assert "0 of 2 w fit by their claims" in world.status("a")["message"]
