@@ -6,7 +6,7 @@ kube-scheduler then takes them. After a no the gang is released unpinned: where 
 it whole, beside the pods of others, the no was wrong.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import partial
 from random import Random
 
@@ -87,16 +87,17 @@ def _try_pinned(
     others = [pod for pod in stored.gang if is_foreign(pod)]
     wanted = {name_of(pod): node for pod, node in answer.pods}
     wanted |= {name_of(pod): pod["metadata"]["labels"][FOREIGN] for pod in others}
-    due = [moments.randint(0, len(answer.waves)) for _ in others]
+    batches = list(_batches(answer))
+    due = [moments.randint(0, len(batches)) for _ in others]
     awaited: set[str] = set()
     pods: Sequence[Json] = stored.gang
-    for at, wave in enumerate((*answer.waves, ())):
+    for at, wave in enumerate((*batches, [])):
         coming = [pod for pod, when in zip(others, due, strict=True) if when == at]
         batch = [*wave, *((pod, pod["metadata"]["labels"][FOREIGN]) for pod in coming)]
         moments.shuffle(batch)
         stage.release(batch)
         awaited |= {name_of(pod) for pod, _ in wave}
-        final = set(wanted) if at == len(answer.waves) else awaited
+        final = set(wanted) if at == len(batches) else awaited
         pods = stage.settled(stored, partial(_are_decided, final))
         if not _are_bound(awaited, pods):
             break
@@ -106,6 +107,22 @@ def _try_pinned(
         told = outcome.unsound if any(words.values()) else outcome.unanswered
         waves = [[name_of(pod) for pod, _ in wave] for wave in answer.waves]
         told.append(f"waves {waves}, told {wanted}, bound {where}: {words}")
+
+
+def _batches(answer: Yes) -> Iterator[list[tuple[Json, str]]]:
+    """Give the waves; of pods that share a claim one goes first, the rest once it is bound."""
+    for wave in answer.waves:
+        first: list[tuple[Json, str]] = []
+        late: list[tuple[Json, str]] = []
+        begun: set[str] = set()
+        for pod, node in wave:
+            asked = pod["spec"].get("resourceClaims", [])
+            named = {each["resourceClaimName"] for each in asked if "resourceClaimName" in each}
+            (late if named & begun else first).append((pod, node))
+            begun |= named
+        yield first
+        if late:
+            yield late
 
 
 def _try_alone(stage: Stage, stored: World, outcome: Outcome) -> None:

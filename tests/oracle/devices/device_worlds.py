@@ -111,8 +111,9 @@ class _Making:
         least = 0 if name == "head" else 1
         for at in range(self.random.choice((least, 1, 1, 2))):
             spec = self.random.choice(specs)
-            if count == 1 and self.draw.happens(0.2):
+            if self.draw.happens(0.2 if count == 1 else 0.12):
                 claim = self._claim(f"{name}-{at}", spec, found)
+                self.present.add("named claims" if count == 1 else "shared claims")
                 asked = {"name": f"c{at}", "resourceClaimName": name_of(claim)}
             else:
                 asked = {"name": f"c{at}", "resourceClaimTemplateName": self._template(spec)}
@@ -169,7 +170,6 @@ class _Making:
                 claim["metadata"]["namespace"] = self.draw.namespaces[0]
                 self.present.add("claims allocated before")
         self.objects.append(claim)
-        self.present.add("named claims")
         return claim
 
     def _published(self, result: Json) -> Json | None:
