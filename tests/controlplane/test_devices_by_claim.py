@@ -126,7 +126,7 @@ def test_a_claim_that_all_workers_share_is_allocated_once(plot: Plot) -> None:
     add_slice(plot, "other", FOUR[:1])
     spec = {"devices": {"requests": [request(of_class)]}}
     plot.create({"kind": "ResourceClaim", "metadata": {"name": "ours"}, "spec": spec})
-    asked = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "ours"}]}
+    asked: Json = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "ours"}]}
     plot.create(gang("sharing", group(replicas=4, **asked)))
     plot.wait_running("sharing", 5)
     on = {

@@ -208,7 +208,7 @@ def claim_of_loud(number: int) -> ResourceClaim:
 
 
 def sharing(name: str, workers: int) -> Json:
-    asked = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "ours"}]}
+    asked: Json = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "ours"}]}
     return ray_cluster(name, group("w", workers, **asked))
 
 
