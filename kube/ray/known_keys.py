@@ -27,6 +27,9 @@ ANNOTATIONS = frozenset(
         names.CREATE_PODS,
         names.GROWTH,
         names.RETRY,
+        names.TOGETHER,
+        names.TOGETHER_SIZE,
+        names.TOGETHER_END,
     )
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""

@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from coordinator.gang.eviction.budgets import Objection, objections
 from coordinator.gang.eviction.endings import BY_BUDGET, REFUSED, Ending, Probe, covered, replicas
 from coordinator.gang.eviction.stop_method import Suspend
-from coordinator.gang.pods.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, eviction_method
-from coordinator.state.cycle.cycle_input import question_of
+from coordinator.state.cycle.joining import plans_of
 from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
@@ -42,7 +41,7 @@ def propose(known: Known, preemptions: Sequence[Preemption], moment: Moment) -> 
             drop_trial(known, each.preemptor)
             _begin(known, each, chosen, moment)
         else:
-            trial.plan = parted(each.plan)[0]
+            trial.plans = plans_of(known, each.preemptor, each.plan)
 
 
 def settle_trials(known: Known, moment: Moment) -> list[Action]:
@@ -69,7 +68,8 @@ def _settle(
         drop_trial(known, preemptor)
         for key, probe in probes.items():
             _decide(known, known.views[key], probe.ending)
-        note_plan(known, known.views[preemptor], trial.plan)
+        for key in trial.plans.keys() & known.views.keys():
+            note_plan(known, known.views[key], trial.plans[key])
 
 
 def note_plan(known: Known, view: GangView, plan: Placement | None) -> None:
@@ -104,7 +104,7 @@ def _begin(known: Known, preemption: Preemption, chosen: Chosen, moment: Moment)
     message = f"stopped for {gang_holder(preemptor)}{_rank(known, preemptor)}"
     cluster = known.cache.sources.get(preemptor)
     uid = cluster.metadata.uid if cluster is not None else ""
-    known.term.trials[preemptor] = Trial(chosen, parted(preemption.plan)[0])
+    known.term.trials[preemptor] = Trial(chosen, plans_of(known, preemptor, preemption.plan))
     for key, parts in chosen.items():
         ending = Ending(Reason.PREEMPTED, message, moment.stamp, preemptor, parts, uid)
         known.views[key].eviction.probes[preemptor] = Probe(ending)
@@ -121,7 +121,7 @@ def _rank(known: Known, preemptor: GangKey) -> str:
 def _waits(known: Known, preemptor: GangKey) -> bool:
     """Say whether the gang that others are to end for waits for its minimum still."""
     view = known.views.get(preemptor)
-    asked = question_of(view) if view is not None else None
+    asked = view.question if view is not None else None
     return asked is not None and bool(asked.minimum)
 
 
