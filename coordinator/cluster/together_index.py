@@ -41,6 +41,10 @@ class TogetherIndex:
         self._groups: dict[Group, list[Mate]] = {}
         self._moved: set[GangKey] = set()
 
+    def __bool__(self) -> bool:
+        """Say whether any gang names a group."""
+        return bool(self._mates)
+
     def put(self, key: GangKey, source: GangSource) -> None:
         """Take in the source of a gang."""
         asked = source.together

@@ -26,16 +26,16 @@ from scheduling.model.verdict import Reason, Refusal
 MEMBERS_NAMED = 3
 
 OLD_SCHEMA = (
-    "not supported by the API server: it drops status.together of Gangs, for their definition "
-    "(CRD) is of an earlier release; apply manifests/crds of this one"
+    "gangs that start together while the API server drops status.together of Gangs (apply "
+    "manifests/crds of this release)"
 )
 ORDERED = (
-    f"not supported by Muster; {names.TOGETHER} for pods that are bound in an order, as inter-pod "
-    "affinity and claims of devices may ask for: put all members into one AppWrapper"
+    "gangs that start together for pods that are bound in an order, by inter-pod affinity or "
+    "claims of devices (put all members into one AppWrapper)"
 )
 COUNTED = (
-    f"not supported by Muster; {names.TOGETHER} while a ResourceQuota counts pods of this gang "
-    "that wait for other members: put all members into one AppWrapper"
+    "gangs that start together while a ResourceQuota counts pods of this one that wait for others "
+    "(put all members into one AppWrapper)"
 )
 
 
@@ -92,7 +92,7 @@ def _has_started(look: Look) -> bool:
 
 def _goes_on(view: GangView) -> bool:
     placed = view.reservation.placement is not None and view.together.begun
-    return placed or view.survey.ran
+    return (placed or view.survey.ran) and view.eviction.whole is None
 
 
 # --- what it asks for -------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def _hindrance(look: Look, mine: Mate, asked: PendingGang) -> NotReady | None:
     if isinstance(joined, Refusal):
         return NotReady(joined.reason, joined.message)
     if member.ordered == in_order(gangs):
-        return NotReady(Reason.UNSUPPORTED, ORDERED)
+        return not_supported(ORDERED)
     member.joins = True
     return None
 
@@ -159,10 +159,15 @@ def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None
         said = f"{newest.name} starts with its group by RayCluster {newest.mate.key.name}"
         return NotReady(Reason.WAITS_FOR_MEMBERS, said)
     if look.view.record.drops_together:
-        return NotReady(Reason.UNSUPPORTED, OLD_SCHEMA)
+        return not_supported(OLD_SCHEMA)
     if look.view.held.phase is Phase.NONE and is_kept_back(look):
-        return NotReady(Reason.UNSUPPORTED, COUNTED)
+        return not_supported(COUNTED)
     return None
+
+
+def not_supported(what: str) -> NotReady:
+    """Say that Muster does not start gangs together so, and what to do instead."""
+    return NotReady(Reason.UNSUPPORTED, f"not supported by Muster; {what}")
 
 
 def _too_many(there: Sequence[Member], mine: Mate) -> NotReady | None:
@@ -294,6 +299,7 @@ def shown(view: GangView) -> tuple[object, ...]:
         view.survey.durable,
         _has_its_pods(view),
         view.survey.ran,
+        view.eviction.whole is not None,
         view.record.drops_together,
     )
 

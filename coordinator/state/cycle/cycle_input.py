@@ -9,6 +9,7 @@ from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
 from coordinator.state.cycle.joining import join_up, take_apart
 from coordinator.state.cycle.preemptible import parts_of
+from coordinator.state.cycle.victims_together import taken_together
 from coordinator.state.known import Known
 from coordinator.state.usage import cluster_of, settle_usage
 from runtime.controller.moment import Moment
@@ -100,7 +101,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         lambda: _holdings(known, moment),
         ages.aged,
         ages.overdue,
-        lambda: parts_of(known, moment),
+        lambda: taken_together(known, parts_of(known, moment)),
         known.fair.shares,
     )
 

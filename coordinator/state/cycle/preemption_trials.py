@@ -16,6 +16,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, eviction_method
 from coordinator.state.cycle.joining import plans_of
+from coordinator.state.cycle.victims_together import victims
 from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
@@ -35,7 +36,7 @@ def propose(known: Known, preemptions: Sequence[Preemption], moment: Moment) -> 
     for preemptor in known.term.trials.keys() - {each.preemptor for each in preemptions}:
         drop_trial(known, preemptor)
     for each in preemptions:
-        chosen = _chosen(each.parts)
+        chosen = _chosen(known, each.parts)
         trial = known.term.trials.get(each.preemptor)
         if trial is None or trial.chosen != chosen:
             drop_trial(known, each.preemptor)
@@ -88,12 +89,11 @@ def drop_trial(known: Known, preemptor: GangKey) -> None:
             known.views[key].eviction.probes.pop(preemptor, None)
 
 
-def _chosen(parts: Iterable[GangPart]) -> Chosen:
+def _chosen(known: Known, parts: Iterable[GangPart]) -> Chosen:
     """Leave out what ends already; with its minimum a gang loses all its surplus."""
     names: defaultdict[GangKey, list[str]] = defaultdict(list)
-    for part in parts:
-        if not part.is_ending:
-            names[part.gang].append(part.replica)
+    for key, replica in victims(known, parts):
+        names[key].append(replica)
     return {key: () if "" in found else tuple(sorted(found)) for key, found in names.items()}
 
 

@@ -7,12 +7,22 @@ import pytest
 
 from coordinator.messages.actions import ReleasePod, ResumeRayCluster, WriteGangStatus
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome
-from tests.coordinator.builders import Json, foreign_pod, gang_of, node
+from tests.coordinator.api import Api, Key
+from tests.coordinator.builders import (
+    Json,
+    affinity_to,
+    foreign_pod,
+    gang_of,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.held import had_pods, held
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.namespace_quota import QuotaWorld
-from tests.coordinator.world import World
+from tests.coordinator.ray_jobs import fail, ray_job
+from tests.coordinator.world import WALL, World, key
 
 HOUR = 3600.0
 
@@ -150,7 +160,7 @@ def test_a_pair_that_a_quota_never_holds_keeps_nobody_else_waiting() -> None:
     assert not world.bound("a")
     assert not world.bound("b")
     told = [reason(world, each)[1] for each in "ab"]
-    assert any("the gang needs 4 of requests.cpu; 3 of 3 are left" in each for each in told), told
+    assert any("needs 4000m of requests.cpu; 3000m of 3000m are left" in each for each in told)
     world.create(held(gang_of("c", 2)))
     world.settle(seconds=60)
     assert world.bound("c") == {"n1": 3}
@@ -212,7 +222,9 @@ def test_of_sizes_that_do_not_agree_the_later_is_misconfigured() -> None:
     world.settle(seconds=30)
     world.create(member("b", annotations=together(size=3)))
     world.settle(seconds=30)
-    said = f'{names.TOGETHER_SIZE}: "3" is not valid; allowed: 2, as RayCluster a of group pair says'
+    said = (
+        f'{names.TOGETHER_SIZE}: "3" is not valid; allowed: 2, as RayCluster a of group pair says'
+    )
     assert reason(world, "b") == ("Misconfigured", said)
     assert reason(world, "a")[0] == "WaitsForMembers"
     assert reason(world, "a")[1].endswith(f"RayCluster b says {names.TOGETHER_SIZE} 3")
@@ -228,8 +240,9 @@ def test_a_third_member_of_two_is_misconfigured_with_the_others_before_their_sta
     world.settle(seconds=60)
     for each in "abc":
         assert reason(world, each)[0] == "Misconfigured"
-        assert "and 3 name it: RayCluster a, RayCluster b, RayCluster c; delete" in (
-            reason(world, each)[1]
+        assert (
+            "and 3 name it: RayCluster a, RayCluster b, RayCluster c; delete"
+            in (reason(world, each)[1])
         )
     world.delete("rayclusters", "b")
     world.settle(seconds=30)
@@ -398,3 +411,141 @@ def test_a_member_of_which_a_pod_cannot_be_made_keeps_the_other_from_starting() 
     world._reconcile_cluster = made  # type: ignore[method-assign]
     world.settle(seconds=HOUR)
     assert (world.bound("a"), world.bound("b")) == ({"n1": 2}, {"n1": 2})
+
+
+# --- preemption, backfill -----------------------------------------------------------------------
+
+
+LOWER = {"withinQueue": "LowerPriority"}
+
+
+def urgent(name: str, workers: int, **more: Any) -> Json:
+    """A RayCluster of priority 10."""
+    pods = group("workers", workers, priority=10)
+    return ray_cluster(name, pods, head=template(priority=10), **more)
+
+
+def test_a_pair_is_stopped_whole_for_another_gang_and_starts_whole_again() -> None:
+    """Room for one of them would do: both end, and neither comes back without the other."""
+    world = running(4, queue("default", preemption=LOWER))
+    world.create(urgent("p", 1))
+    world.settle(seconds=120)
+    assert world.bound("p") == {"n1": 2}
+    assert not world.bound("a")
+    assert not world.bound("b")
+    assert {world.status(each)["phase"] for each in "ab"} == {"Queued"}
+    world.delete("rayclusters", "p")
+    world.settle(seconds=HOUR)
+    assert (world.bound("a"), world.bound("b")) == ({"n1": 2}, {"n1": 2})
+
+
+def test_a_pair_of_which_one_is_more_urgent_is_no_victim_of_what_is_less() -> None:
+    world = World(node("n1", cpu=4), queue("default", preemption=LOWER))
+    world.create(held(urgent("a", 1, annotations=together())), member("b"))
+    world.settle(seconds=60)
+    between = ray_cluster("p", group("workers", 1, priority=5), head=template(priority=5))
+    world.create(between)
+    world.settle(seconds=120)
+    assert (world.bound("a"), world.bound("b")) == ({"n1": 2}, {"n1": 2})
+
+
+def test_a_pair_has_others_stopped_for_all_of_it() -> None:
+    world = World(node("n1", cpu=4), queue("default", preemption=LOWER))
+    world.create(gang_of("v", 1), gang_of("w", 1))
+    world.settle(seconds=30)
+    world.create(held(urgent("a", 1, annotations=together())))
+    world.settle(seconds=60)
+    assert (world.bound("v"), world.bound("w")) == ({"n1": 2}, {"n1": 2})
+    world.create(held(urgent("b", 1, annotations=together())))
+    world.settle(seconds=120)
+    assert (world.bound("a"), world.bound("b")) == ({"n1": 2}, {"n1": 2})
+    assert not world.bound("v")
+    assert not world.bound("w")
+
+
+def test_a_short_gang_is_backfilled_beside_a_blocked_pair_and_a_long_one_is_not() -> None:
+    lasting = {names.EXPECTED_DURATION: "1h"}
+    world = World(node("n1", cpu=6), queue("default", whenBlocked="Backfill"))
+    world.create(gang_of("v", 3, annotations=lasting))
+    world.settle(seconds=60)
+    world.create(member("a", 2), member("b", 2))
+    world.settle(seconds=60)
+    assert {reason(world, each)[0] for each in "ab"} == {"InsufficientResources"}
+    world.create(gang_of("long", 1, annotations={names.EXPECTED_DURATION: "10h"}))
+    world.create(gang_of("short", 1, annotations={names.EXPECTED_DURATION: "10m"}))
+    world.settle(seconds=60)
+    assert (world.bound("long"), world.bound("short")) == ({}, {"n1": 2})
+    world.delete("rayclusters", "short")
+    world.delete("rayclusters", "v")
+    world.settle(seconds=60)
+    assert (world.bound("a"), world.bound("b")) == ({"n1": 3}, {"n1": 3})
+
+
+def test_a_pair_ages_from_when_it_is_whole() -> None:
+    world = World(node("n1", cpu=4), queue("default", ageing={"maxWaitSeconds": 600}))
+    world.create(gang_of("v", 1))
+    world.settle(seconds=30)
+    world.create(member("a"))
+    world.settle(seconds=HOUR)
+    known = world.leader.state.known
+    world.create(member("b"))
+    world.settle(seconds=60)
+    assert {reason(world, each)[0] for each in "ab"} == {"InsufficientResources"}
+    assert HOUR + 600 < known.cycles.ages.next_due - WALL < HOUR + 600 + 120
+
+
+# --- what is not supported ----------------------------------------------------------------------
+
+
+def test_pods_that_are_bound_in_an_order_are_not_supported_and_hold_no_room() -> None:
+    world = World(node("n1", cpu=4, labels={"zone": "z"}))
+    workers = group("workers", 1, affinity=affinity_to("a", names.RAY_HEAD_GROUP))
+    world.create(held(ray_cluster("a", workers, annotations=together())), member("b"))
+    world.settle(seconds=60)
+    assert {reason(world, each)[0] for each in "ab"} == {"Unsupported"}
+    assert "AppWrapper" in reason(world, "b")[1]
+    world.create(gang_of("c", 3))
+    world.settle(seconds=60)
+    assert world.bound("c") == {"n1": 4}
+    assert not had_pods(world.api, "a")
+
+
+class OldApi(Api):
+    """Has the Gangs' definition of a release without groups."""
+
+    def _store(self, key: Key, obj: Json) -> Json:
+        status = {k: v for k, v in obj.get("status", {}).items() if k != "together"}
+        return super()._store(key, {**obj, "status": status})
+
+
+def test_an_api_server_that_drops_the_stamp_starts_none_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.coordinator.world.Api", OldApi)
+    world = World(node("n1", cpu=4))
+    world.create(gang_of("a", 1, annotations=together()), gang_of("b", 1, annotations=together()))
+    world.settle(seconds=120)
+    assert {reason(world, each)[0] for each in "ab"} == {"Unsupported"}
+    assert world.gated() == 4
+    assert "placement" not in world.status("a")
+
+
+# --- whose members are made by others -----------------------------------------------------------
+
+
+def test_a_ray_jobs_next_try_is_no_further_member_and_starts_beside_the_other() -> None:
+    world = World(node("n1", cpu=4))
+    world.create(member("a"), ray_job("j", gang_of("x", 1, annotations=together()), backoffLimit=1))
+    world.settle(seconds=60)
+    assert (world.bound("a"), world.bound("j-1")) == ({"n1": 2}, {"n1": 2})
+    fail(world.api, "j")
+    world.settle(seconds=60)
+    assert (world.bound("a"), world.bound("j-2")) == ({"n1": 2}, {"n1": 2})
+
+
+def test_the_limit_of_a_namespace_counts_a_pair_once() -> None:
+    world = World(node("n1", cpu=1))
+    limit = world.leader.state.known.waiting_limit
+    world.create(member("a"), member("b"), gang_of("c", 1))
+    world.settle(seconds=60)
+    assert [limit.older(key(each)) for each in "abc"] == [0, 0, 1]
