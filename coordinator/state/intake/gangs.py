@@ -30,6 +30,7 @@ def cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(meta)
     known.cache.put_source(key, source)
+    known.agenda.dirty |= known.cache.together.take_moved()
     known.agenda.dirty.add(key)
 
 
@@ -39,6 +40,7 @@ def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
     if before is not None and before.metadata.uid == event.uid:
         known.cache.remove_source(event.key)
         known.unknown_keys.gone(event.key)
+    known.agenda.dirty |= known.cache.together.take_moved()
     known.agenda.dirty.add(event.key)
     known.agenda.cycle_wanted = True
 
