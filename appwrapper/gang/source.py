@@ -38,6 +38,8 @@ MOST_ADDED = 2.0**31
 class WrapperSource(InForm[StandIn]):
     """An AppWrapper, by what stands in for it; its generation counts changes of its phase."""
 
+    offered: ClassVar = None
+    takes_over: ClassVar = None
     may_exceed: ClassVar = True
     resumable: ClassVar = None
     refused_pods: ClassVar = ""

@@ -212,7 +212,8 @@ class QueueOrder:
         What no quota, or not all nodes together, will ever cover blocks nothing.
         """
         if self._blocked is None:
-            self._blocked = ~self._covered & self._columns.covered(self._most)
+            waits = ~self._covered & ~self._columns.yields
+            self._blocked = waits & self._columns.covered(self._most)
         return self._blocked
 
     def _stop_strict(self, queues: Positions, at: Positions) -> None:

@@ -1,8 +1,10 @@
 """Counts how writes ended, and judges how they failed."""
 
 from coordinator.messages.actions import (
+    HoldOffer,
     PatchGangSpec,
     WriteGangStatus,
+    WriteOffer,
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
@@ -38,7 +40,12 @@ class Outcomes:
 
 
 def unchanged(
-    action: PatchGangSpec | WriteGangStatus | WriteQueueStatus | WriteQueueFinalizers,
+    action: PatchGangSpec
+    | WriteGangStatus
+    | WriteQueueStatus
+    | WriteQueueFinalizers
+    | WriteOffer
+    | HoldOffer,
 ) -> list[Operation]:
     """Return the tests that fail the patch of any other version than the one decided on."""
     return [

@@ -72,7 +72,7 @@ def _takes(known: Known, asked: PendingGang) -> bool:
 def _note_age(known: Known, view: GangView | None, asked: PendingGang) -> None:
     """Let the gang age from when all pods of its minimum existed; a surplus alone never does."""
     ages, rules = known.cycles.ages, known.queues.queue(asked.queue)
-    if view is None or not asked.minimum:
+    if view is None or not asked.minimum or asked.yields:
         ages.drop(asked.key)
         return
     gathered = since(view, "Gathered")
