@@ -24,6 +24,9 @@ from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
 
+OTHER_LEADER = "OtherLeader"
+"""Why an offer was not started that a former leader of its manager accepted."""
+
 OfferWrite: TypeAlias = WriteOffer | StartOffer | HoldOffer | DeleteRayCluster
 
 
@@ -78,6 +81,7 @@ class OfferWrites:
         accepted = protocol.Offer(0, write.uid, accepted_by=action.accepted_by)
         if not may_start(accepted, protocol.Lease(term)):
             log.info("offer not started", gang=str(action.gang), term=term)
+            OFFERS.labels(protocol.Phase.OFFERED, OTHER_LEADER).inc()
             return [OfferWriteEnded(action.gang, write.uid, None, term)]
         return await self._answer(write, term)
 
