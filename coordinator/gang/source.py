@@ -28,13 +28,16 @@ def source_of(told: RayCluster) -> GangSource:
 
 
 def offer_of(source: GangSource, cache: ClusterCache) -> GangSource | None:
-    """Return the offer whose room a source takes over; None where there is none any more."""
-    made_for = source.takes_over
+    """Return the offer whose room a source is to take over; None where there is none any more.
+
+    An offer is about one RayCluster: one of another name that it owns takes nothing over.
+    """
+    meta, made_for = source.metadata, source.takes_over
     if made_for is None:
         return None
-    key = GangKey(source.metadata.namespace, offer_gang(made_for.name))
-    found = cache.sources.get(key)
-    return found if found is not None and found.metadata.uid == made_for.uid else None
+    found = cache.sources.get(GangKey(meta.namespace, offer_gang(made_for.name)))
+    offered = found.offered if found is not None and found.metadata.uid == made_for.uid else None
+    return found if offered is not None and offered.successor == meta.name else None
 
 
 def is_taken_over(source: GangSource, cache: ClusterCache) -> bool:

@@ -20,7 +20,7 @@ from coordinator.gang.pods.growth import in_one_piece
 from coordinator.gang.pods.kept_slots import Kept
 from coordinator.gang.pods.pod_sets import Standing
 from coordinator.gang.setbacks.below_minimum import breaks_at
-from coordinator.gang.source import offer_of
+from coordinator.gang.source import is_taken_over, offer_of
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.setbacks import late_starts
 from coordinator.reconcile.status.explained import HEAD_NOT_REMADE
@@ -83,10 +83,10 @@ def unaccepted(look: Look) -> NotReady | None:
     if made_for is None or look.view.reservation.placement is not None or look.view.released_any:
         return None
     offer = offer_of(look.source, look.scene.cache)
-    if offer is not None and offer.offered is not None and offer.offered.is_started:
+    if offer is not None and is_taken_over(offer, look.scene.cache):
         return None
-    said = f"GangOffer {made_for.name}, which it was created for, is not Started"
-    return NotReady(Reason.HELD, said)
+    said = f"GangOffer {made_for.name}, which it was created for, is not Started for a RayCluster "
+    return NotReady(Reason.HELD, f"{said}of this name")
 
 
 def pause_of(look: Look) -> NotReady | None:

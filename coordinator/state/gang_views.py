@@ -1,6 +1,6 @@
 """Opens the views of gangs, and drops those of RayClusters that are gone."""
 
-from coordinator.gang.held_start.phases import Resumed
+from coordinator.gang.held_start.phases import Resumed, Waiting
 from coordinator.gang.held_start.start import HeldStart
 from coordinator.gang.source import is_taken_over, offer_of
 from coordinator.gang.view import GangView, Reservation
@@ -34,7 +34,8 @@ def view_of(known: Known, key: GangKey, source: GangSource | None, scene: Scene)
 def _take_over(known: Known, view: GangView, source: GangSource, scene: Scene) -> None:
     """Give a gang the room of the offer that it was created for: no cycle comes in between.
 
-    From then on it is as one that was held, and was resumed for its placement. A new leader reads
+    From then on it is as one that was held, and was resumed for its placement; where the webhook
+    held it, it is resumed for that. A new leader reads
     the placement of the offer's record where that of the gang does not have it yet.
     """
     offer = offer_of(source, known.cache)
@@ -49,7 +50,8 @@ def _take_over(known: Known, view: GangView, source: GangSource, scene: Scene) -
     if key in known.views:
         _drop(known, offered, scene)
     if view.reservation.placement is None and not view.released_any:
-        view.held = HeldStart(Resumed(source.metadata.generation), expected=offered.held.expected)
+        state = Waiting if source.is_held else Resumed
+        view.held = HeldStart(state(source.metadata.generation), expected=offered.held.expected)
         _move(offered.reservation, view.reservation)
     known.room.update(view, known.cache.members(view.key, view.cluster_uid))
     known.agenda.dirty.add(key)

@@ -16,7 +16,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
 
 
 def offer(plot: Plot, name: str, workers: int, **spec: Any) -> Json:
-    """Ask for a head and so many workers; the RayCluster is named as the offer, less its attempt."""
+    """Ask for a head and so many workers; the RayCluster has the name without the attempt."""
     cluster = gang(name.rpartition("-")[0], group(replicas=workers))
     for each in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
         each["template"]["spec"]["nodeSelector"] = plot.selector
@@ -119,4 +119,3 @@ def test_what_a_former_leader_accepts_is_not_started_and_an_old_acceptance_is_re
     wait_answer(plot, "late-1", "Started")
     plot.delete("GangOffer", "late-1")
     plot.wait_gone("GangOffer", "late-1")
-

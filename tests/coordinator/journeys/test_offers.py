@@ -9,6 +9,7 @@ from kube.objects import names
 from kube.objects.clusters.gang_offer import FINALIZER
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, gang_of, node
+from tests.coordinator.held import held, is_suspended
 from tests.coordinator.journeys.test_queues import queue
 from tests.coordinator.offers import (
     accept,
@@ -173,6 +174,27 @@ def test_what_comes_before_the_start_takes_the_room_over_once_it_is_started() ->
     accept(world)
     world.settle(seconds=5)
     assert nodes_of(world, "a") == ["n1"] * 4
+
+
+def test_a_raycluster_that_the_webhook_holds_takes_the_room_over_and_is_resumed_for_it() -> None:
+    world = member(offer("a-1", gang_of("a", 3)))
+    accept(world)
+    world.settle(seconds=1)
+    world.create(created_for(world, held(gang_of("a", 3))))
+    world.create(gang_of("b", 3))
+    world.settle(seconds=10)
+    assert nodes_of(world, "a") == ["n1"] * 4
+    assert not is_suspended(world.api, "a")
+
+
+def test_one_of_another_name_that_names_the_offer_as_its_owner_never_starts() -> None:
+    world = member(offer("a-1", gang_of("a", 3)), cpu=8)
+    accept(world)
+    world.settle(seconds=1)
+    world.create(created_for(world, gang_of("other", 3)))
+    world.settle(seconds=5)
+    assert not any(nodes_of(world, "other"))
+    assert "is not Started for a RayCluster of this name" in world.status("other")["message"]
 
 
 def test_what_is_created_for_an_offer_that_is_gone_never_starts() -> None:
