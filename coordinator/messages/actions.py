@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from coordinator.messages.offer_actions import OfferAction
 from kube.codec.provisioning import NodeRequest
-from kube.objects.clusters.gang_offer import GangOfferStatus
 from kube.objects.core import Pod
 from kube.objects.gang import GangSpec, GangStatus
 from kube.objects.pod_templates import TemplatePod
@@ -21,7 +21,6 @@ from scheduling.model.gang import GangKey
 NO_SPEC = GangSpec()
 NO_STATUS = GangStatus()
 NO_QUEUE_STATUS = GangQueueStatus()
-NO_ANSWER = GangOfferStatus()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,53 +208,6 @@ class WakeKubeRay:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOffer:
-    """Write all that is known of a GangOffer's status; `before` is it as it was read."""
-
-    gang: GangKey
-    name: str
-    uid: str
-    resource_version: str
-    status: dict[str, Any]
-    before: GangOfferStatus = NO_ANSWER
-
-
-@dataclass(frozen=True, slots=True)
-class StartOffer:
-    """Write that an accepted offer is Started, unless its manager has a newer leader by now.
-
-    Which leader the manager has is read first, of its Lease in the namespace `home`.
-    """
-
-    gang: GangKey
-    write: WriteOffer
-    home: str
-    manager: str
-    accepted_by: int
-
-
-@dataclass(frozen=True, slots=True)
-class HoldOffer:
-    """Hold a GangOffer back from its deletion, or let it go: `finalizers` are all that it has."""
-
-    gang: GangKey
-    name: str
-    uid: str
-    resource_version: str
-    finalizers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteRayCluster:
-    """Delete the RayCluster that was created for a GangOffer which is being closed."""
-
-    gang: GangKey
-    name: str
-    uid: str
-    offer_uid: str
-
-
-@dataclass(frozen=True, slots=True)
 class AskedPods:
     """So many pods like the one of this name and uid, or like `foreseen`, which is yet to be made.
 
@@ -382,10 +334,7 @@ GangAction = (
     | ResumeRayCluster
     | SuspendRayCluster
     | WakeKubeRay
-    | WriteOffer
-    | StartOffer
-    | HoldOffer
-    | DeleteRayCluster
+    | OfferAction
     | AskForNodes
     | DropNodeRequest
     | EmitEvent

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from coordinator.messages.actions import DeleteRayCluster, HoldOffer, StartOffer, WriteOffer
+from coordinator.messages.offer_actions import (
+    DeleteRayCluster,
+    HoldOffer,
+    OfferAction,
+    StartOffer,
+    WriteOffer,
+)
 from coordinator.state.agenda import LATER
 from coordinator.state.known import Known, OfferProgress
 from dispatcher.protocol import offering
@@ -34,7 +40,6 @@ ENDED = "Ended"
 WITHDRAWN = "Withdrawn"
 """Reasons for which an offer is closed."""
 
-OfferAction = WriteOffer | StartOffer | HoldOffer | DeleteRayCluster
 Closing = tuple[str, str]
 """Reason and message."""
 

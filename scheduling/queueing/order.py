@@ -207,12 +207,9 @@ class QueueOrder:
 
     @property
     def _blocked_first(self) -> Mask:
-        """The gangs that waited for quota when the cycle began.
-
-        What no quota, or not all nodes together, will ever cover blocks nothing.
-        """
+        """The gangs that waited for quota as the cycle began, but what none will ever cover."""
         if self._blocked is None:
-            waits = ~self._covered & ~self._columns.yields
+            waits = ~(self._covered | self._columns.yields)
             self._blocked = waits & self._columns.covered(self._most)
         return self._blocked
 

@@ -1,12 +1,17 @@
 """Writes the answers to GangOffers, and deletes what was created for one that is closed."""
 
 from collections.abc import Awaitable
-from typing import TypeAlias
 
 import structlog
 
-from coordinator.messages.actions import DeleteRayCluster, HoldOffer, StartOffer, WriteOffer
 from coordinator.messages.events import Event
+from coordinator.messages.offer_actions import (
+    DeleteRayCluster,
+    HoldOffer,
+    OfferAction,
+    StartOffer,
+    WriteOffer,
+)
 from coordinator.messages.write_ends import OfferWriteEnded
 from coordinator.metrics import OFFERS
 from coordinator.shell.writes.write_outcomes import Outcomes, unchanged
@@ -27,8 +32,6 @@ log = structlog.get_logger()
 OTHER_LEADER = "OtherLeader"
 """Why an offer was not started that a former leader of its manager accepted."""
 
-OfferWrite: TypeAlias = WriteOffer | StartOffer | HoldOffer | DeleteRayCluster
-
 
 class OfferWrites:
     """Carries out what is to be done to GangOffers."""
@@ -37,7 +40,7 @@ class OfferWrites:
         self._client = client
         self._outcomes = outcomes
 
-    async def carry_out(self, action: OfferWrite) -> list[Event]:
+    async def carry_out(self, action: OfferAction) -> list[Event]:
         """Send one write, and say what became of it; which watches tell."""
         match action:
             case WriteOffer():

@@ -1,13 +1,12 @@
 """Counts how writes ended, and judges how they failed."""
 
 from coordinator.messages.actions import (
-    HoldOffer,
     PatchGangSpec,
     WriteGangStatus,
-    WriteOffer,
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
+from coordinator.messages.offer_actions import HoldOffer, WriteOffer
 from coordinator.metrics import WRITES
 from kube.api.errors import (
     ApiError,
