@@ -29,7 +29,7 @@ from kube.objects.gang import Gang
 from reservation.release_order import is_ordered
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import is_offer_gang
+from scheduling.model.holder import is_offer_gang, offer_gang
 
 
 def advance_dirty(known: Known, moment: Moment, order: Iterable[GangKey] = ()) -> list[Action]:
@@ -215,7 +215,22 @@ def _follow_up(known: Known, look: Look) -> None:
     if placement is not look.before or view.queueing.planned is not look.planned_before:
         known.agenda.cycle_wanted |= known.room.update(view, look.pods)
     known.room.note_plan(view)
+    _end_record_of_offer(known, look)
     note_astray(known, view, view.nominating.blocked_nodes_at(look.now))
+
+
+def _end_record_of_offer(known: Known, look: Look) -> None:
+    """Have the Gang of an offer looked at once its room is on record as that of this gang.
+
+    The extender would keep the room from it for as long as both hold it.
+    """
+    made_for = look.source.takes_over
+    if made_for is None or not look.view.survey.durable:
+        return
+    key = GangKey(look.view.key.namespace, offer_gang(made_for.name))
+    is_seen_to = known.agenda.wake_at.get(key, look.now) > look.now + LATER
+    if key in known.cache.gangs and not is_seen_to:
+        known.agenda.dirty.add(key)
 
 
 def _keep_for_submitter(known: Known, look: Look) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.messages.actions import EvictPod, SuspendRayCluster
+from coordinator.messages.actions import DeleteGang, EvictPod, ReleasePod, SuspendRayCluster
 from kube.objects import names
 from kube.objects.clusters.gang_offer import FINALIZER
 from tests.coordinator.api import Key
@@ -312,6 +312,15 @@ def test_a_leader_that_ends_amid_the_take_over_leaves_no_room_reserved_twice() -
 
 def room_of(world: World) -> Any:
     return world.leader.state.known.room.holders
+
+
+def test_the_record_of_an_offer_goes_as_its_gang_is_released() -> None:
+    """Else an extender would keep the room from the pods that it was kept for."""
+    log = started().leader.log
+    ends = [at for at, each in enumerate(log) if isinstance(each, DeleteGang)]
+    first = next(at for at, each in enumerate(log) if isinstance(each, ReleasePod))
+    assert len(ends) == 1
+    assert ends[0] < first + 4  # in the same step as the releases of the four pods
 
 
 def test_nothing_is_reserved_for_an_offer_once_its_gang_runs() -> None:
