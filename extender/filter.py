@@ -2,8 +2,9 @@
 
 - A pod of a gang passes one node: the one it is pinned to, where its gang's placement has a slot
   for it. A pin that Muster did not write leads to no slot.
-- Any other pod passes where it fits beside all of them. Where it would fit but for a reservation,
-  evicting pods would not help, and the answer says so (FailedAndUnresolvable).
+- Any other pod passes where it fits beside all of them, and leaves gangs the devices that they are
+  to get by claim (`extender/devices/guard.py`). Where it would fit but for a reservation, evicting
+  pods would not help, and the answer says so (FailedAndUnresolvable).
 
 Passed pods that are not seen bound yet are an argument (`InFlight`), because kube-scheduler counts
 them already. Texts are constants: a text that changed between two attempts would make the scheduler
@@ -32,6 +33,7 @@ from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 RESERVED: Final = "reserved for a gang"
 NO_SLOT: Final = "not a slot of its gang"
 NO_ROOM: Final = "not enough room"
+DEVICES: Final = "devices reserved for a gang"
 UNKNOWN: Final = "node not known yet"
 
 
@@ -68,12 +70,28 @@ def _for_others(
 ) -> Filtered:
     traits = snapshot.bound.traits
     at, requests = nodes.at(traits), judged(asked.pod, snapshot)
-    passed = _passes(asked, requests, at, snapshot, in_flight)
+    roomy = _passes(asked, requests, at, snapshot, in_flight)
+    passed = roomy & ~devices_kept(asked, at, roomy, snapshot, in_flight)
     if passed.all():
         return Filtered(nodes, {}, {}, _remembered(asked, traits, at))
-    left, refused = nodes.picked(passed), nodes.picked(~passed)
+    left, refused = nodes.picked(passed), nodes.picked(~roomy)
     failed, unresolvable = _refused(asked, requests, refused, snapshot)
+    kept = roomy & ~passed
+    if kept.any():
+        unresolvable |= _told(nodes.names, kept, DEVICES)
     return Filtered(left, failed, unresolvable, _remembered(asked, traits, left.at(traits)))
+
+
+def devices_kept(
+    asked: WatchedPod, at: Positions, where: Mask, snapshot: Snapshot, in_flight: InFlight
+) -> Mask:
+    """Say at which positions, of some, devices are kept from the pod; nearly always at none."""
+    kept = np.zeros(len(at), dtype=np.bool_)
+    if asked.pod.claims and snapshot.devices.coming:
+        traits, there = snapshot.bound.traits, at[where]
+        passed = tuple(in_flight.room.claiming(traits, there)) if in_flight.complete else None
+        kept[where] = snapshot.devices.kept_from(asked.pod, traits.nodes, there, passed)
+    return kept
 
 
 def _passes(
@@ -124,7 +142,13 @@ def _told(names: Sequence[str], where: Mask, text: str) -> dict[str, str]:
 
 
 def _remembered(asked: WatchedPod, traits: NodeAttributes, at: Positions) -> PassedPod | None:
-    return PassedPod(asked.pod.uid, asked.pod.used, traits, at) if len(at) else None
+    if not len(at):
+        return None
+    return PassedPod(asked.pod.uid, asked.pod.used, traits, at, claiming=_claiming(asked.pod))
+
+
+def _claiming(pod: ObservedPod) -> ObservedPod | None:
+    return pod if pod.claims else None
 
 
 # ---- pods of a gang
@@ -146,7 +170,8 @@ def _for_a_member(
     if not _fits_slot(asked, node, slot, snapshot, in_flight):
         return Filtered(NodeList([]), {node: NO_ROOM}, refused, None)
     at, beyond = places([node], snapshot.bound.traits), _beyond(slot, asked.pod.used)
-    passed = PassedPod(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod)
+    claiming = _claiming(asked.pod)
+    passed = PassedPod(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod, claiming)
     return Filtered(NodeList([node]), {}, refused, passed)
 
 

@@ -46,6 +46,11 @@ class UnscheduledPods:
         """All are tried again."""
         self._unknown = False
 
+    @property
+    def ask_for_devices(self) -> bool:
+        """Whether one of them asks for devices by claim."""
+        return any(asked.pod.claims for _, asked in self._pods.items())
+
     def any_fits(self, nodes: Iterable[str], snapshot: Snapshot, in_flight: InFlight) -> bool:
         """Whether one of them would get one of these nodes, by all that is known here."""
         names = [name for name in nodes if name in snapshot.bound.index]
@@ -62,5 +67,7 @@ class UnscheduledPods:
         found: dict[object, WatchedPod] = {}
         for uid, asked in self._pods.items():
             own = snapshot.gang_of(asked.pod) is not None
-            found[uid if own else (asked.pod.used, asked.priority)] = asked
+            claims = snapshot.devices.claims(asked.pod) if asked.pod.claims else ()
+            alike = asked.pod.used, asked.priority, claims
+            found[uid if own or claims is None else alike] = asked
         return found.values()

@@ -12,7 +12,7 @@ from coordinator.gang.claims.quota import lacks_quota
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod
+from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod, unallocated
 from kube.objects.admission import ResourceQuota
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
@@ -51,11 +51,6 @@ def claimed(
         or _several_kinds(standing, found)
     )
     return Claimed(tuple(_with_claims(each, found) for each in standing), hindrance)
-
-
-def unallocated(claims: Iterable[ResourceClaim]) -> tuple[ClaimSpec, ...]:
-    """Return what is still to be allocated, in the order in which that is done."""
-    return tuple(each.spec for each in claims if each.allocation is None)
 
 
 def _claims(pod: ObservedPod, devices: Devices) -> PodClaims:

@@ -8,14 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import repeat
 
-from coordinator.gang.claims.of_pods import unallocated
 from coordinator.state.known import Known
-from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from reservation.claims import claims_of, claims_of_slots
 from reservation.slots import slot_of, vacant_slots
 from scheduling.devices.node_index import Pending
-from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.gang import GangKey
 from scheduling.model.shape.restrictions import Claims
 
@@ -36,7 +33,7 @@ def _of_pods(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
     for pod in known.cache.pods_of(key):
         node = slots.get(pod.uid) or pod.settled_on
         if pod.claims and node and not pod.terminal:
-            yield node, unallocated(claim for _, claim in _claims(known, pod))
+            yield node, claims_of(pod, known.cache.devices.index) or ()
 
 
 def _of_kept_slots(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
@@ -48,28 +45,11 @@ def _of_kept_slots(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
     pods = known.cache.members(key, view.cluster_uid)
     left = vacant_slots(placement, pods)
     left.subtract(slot for pod, node in _with_slot(known, key) if (slot := slot_of(pod, node)))
-    alike = {_kind(pod): pod for pod in pods if pod.claims}
-    for slot, count in (+left).items():
-        pod = alike.get((slot.kind.pod_set, slot.kind.shape))
-        claims = _claims(known, pod) if pod is not None else []
-        new = tuple(c.spec for asked, c in claims if asked.template or c.allocation is None)
-        yield from repeat((slot.node, new), count)
-
-
-def _kind(pod: ObservedPod) -> tuple[str, str]:
-    member = pod.member
-    return (member.pod_set, member.shape.key) if member and member.shape else ("", "")
+    for slot, count, claims in claims_of_slots(left, pods, known.cache.devices.index):
+        yield from repeat((slot.node, claims or ()), count)
 
 
 def _with_slot(known: Known, key: GangKey) -> Iterator[tuple[ObservedPod, str]]:
     view = known.views.get(key)
     for each in view.survey.standing if view is not None else ():
         yield from each.with_slot
-
-
-def _claims(known: Known, pod: ObservedPod) -> list[tuple[PodClaim, ResourceClaim]]:
-    """Return the claims of a pod; none where one of them is not there."""
-    index = known.cache.devices.index
-    found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
-    meant = [each for each in pod.claims if each.meant]
-    return [] if isinstance(found, ClaimNotReady) else list(zip(meant, found, strict=True))
