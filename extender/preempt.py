@@ -76,7 +76,7 @@ def _would_fit(asked: WatchedPod, node: str, victims: list[WatchedPod], snapshot
 def _devices_are_kept(asked: WatchedPod, node: str, snapshot: Snapshot) -> bool:
     """Whether the pod would be kept off once the victims are gone: their devices stay for a while.
 
-    A claim is freed only when nobody has it any more.
+    A claim is freed only when no pod has it any more.
     """
     at = places([node], snapshot.bound.traits)
     there = np.ones(1, dtype=np.bool_)

@@ -1,1 +1,1 @@
-"""Keeps devices by claim for gangs: who is to get some, and whether another pod leaves enough."""
+"""Keeps devices by claim for gangs."""

@@ -1,4 +1,4 @@
-"""Lists by node the pods that are to get devices, and those whose devices nobody tells of yet."""
+"""Lists by node the pods that are to get devices, and those that have some untold."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

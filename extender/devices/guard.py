@@ -1,8 +1,8 @@
 """Keeps pods of others off nodes where they would take devices that are decided for gangs.
 
 A pod passes where kube-scheduler's choice for it leaves enough for what is decided there, in the
-order in which that comes. Pods that were passed before have their devices, though nobody tells of
-them yet. Where any of this is not known, the pod is kept off: it is tried again.
+order in which that comes. Pods that were passed before have their devices, though no object tells
+of them yet. Where any of this is not known, the pod is kept off: it is tried again.
 """
 
 from collections import defaultdict
