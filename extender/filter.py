@@ -2,6 +2,8 @@
 
 - A pod of a gang passes one node: the one it is pinned to, where its gang's placement has a slot
   for it. A pin that Muster did not write leads to no slot.
+- An extended resource of which a node lists none is not counted there: its devices give it, which
+  kube-scheduler has judged.
 - Any other pod passes where it fits beside all of them, and leaves gangs the devices that they are
   to get by claim (`extender/devices/guard.py`). Where it would fit but for a reservation, evicting
   pods would not help, and the answer says so (FailedAndUnresolvable).
@@ -18,17 +20,19 @@ from typing import Final
 
 import numpy as np
 
+from extender.devices.guard import may_take_devices
 from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight, PassedPod
 from extender.snapshot import GuardedGang, Nomination, Snapshot, WatchedPod, bound_members
 from extender.wire.node_lists import NodeList, places
 from kube.codec.observed_pod import ObservedPod
+from kube.devices.device_classes import is_extended
 from reservation.slots import Slot, vacant_slots
 from scheduling.filters.node_ports import left
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.shape.host_ports import is_port
-from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
+from scheduling.state.node_snapshot import NodeSnapshot
 
 RESERVED: Final = "reserved for a gang"
 NO_SLOT: Final = "not a slot of its gang"
@@ -73,13 +77,13 @@ def _for_others(
     roomy = _passes(asked, requests, at, snapshot, in_flight)
     passed = roomy & ~devices_kept(asked, at, roomy, snapshot, in_flight)
     if passed.all():
-        return Filtered(nodes, {}, {}, _remembered(asked, traits, at))
+        return Filtered(nodes, {}, {}, _remembered(asked, at, snapshot.bound))
     left, refused = nodes.picked(passed), nodes.picked(~roomy)
     failed, unresolvable = _refused(asked, requests, refused, snapshot)
     kept = roomy & ~passed
     if kept.any():
         unresolvable |= _told(nodes.names, kept, DEVICES)
-    return Filtered(left, failed, unresolvable, _remembered(asked, traits, left.at(traits)))
+    return Filtered(left, failed, unresolvable, _remembered(asked, left.at(traits), snapshot.bound))
 
 
 def devices_kept(
@@ -87,7 +91,7 @@ def devices_kept(
 ) -> Mask:
     """Say at which positions, of some, devices are kept from the pod; nearly always at none."""
     kept = np.zeros(len(at), dtype=np.bool_)
-    if asked.pod.claims and snapshot.devices.coming:
+    if may_take_devices(asked.pod) and snapshot.devices.coming:
         traits, there = snapshot.bound.traits, at[where]
         passed = tuple(in_flight.room.claiming(traits, there)) if in_flight.complete else None
         kept[where] = snapshot.devices.kept_from(asked.pod, traits.nodes, there, passed)
@@ -141,14 +145,27 @@ def _told(names: Sequence[str], where: Mask, text: str) -> dict[str, str]:
     return dict.fromkeys(compress(names, where.tolist()), text)
 
 
-def _remembered(asked: WatchedPod, traits: NodeAttributes, at: Positions) -> PassedPod | None:
+def _remembered(asked: WatchedPod, at: Positions, columns: NodeSnapshot) -> PassedPod | None:
     if not len(at):
         return None
-    return PassedPod(asked.pod.uid, asked.pod.used, traits, at, claiming=_claiming(asked.pod))
+    claiming = _claiming(asked.pod, at, columns)
+    return PassedPod(asked.pod.uid, asked.pod.used, columns.traits, at, claiming=claiming)
 
 
-def _claiming(pod: ObservedPod) -> ObservedPod | None:
-    return pod if pod.claims else None
+def _claiming(pod: ObservedPod, at: Positions, columns: NodeSnapshot) -> ObservedPod | None:
+    """Return the pod if it may take devices on one of these nodes."""
+    given = (resource for resource, amount in pod.used if amount > 0 and is_extended(resource))
+    lacks = any(bool(_none_listed(columns, resource, at).any()) for resource in given)
+    return pod if pod.claims or lacks else None
+
+
+def _none_listed(columns: NodeSnapshot, resource: str, at: Positions) -> Mask:
+    """Say at which positions no unit of a resource is listed: devices give it there."""
+    row = columns.row.get(resource)
+    if row is None:
+        return np.ones(len(at), dtype=np.bool_)
+    listed: Mask = columns.allocatable[row][at] > 0
+    return ~listed
 
 
 # ---- pods of a gang
@@ -170,7 +187,7 @@ def _for_a_member(
     if not _fits_slot(asked, node, slot, snapshot, in_flight):
         return Filtered(NodeList([]), {node: NO_ROOM}, refused, None)
     at, beyond = places([node], snapshot.bound.traits), _beyond(slot, asked.pod.used)
-    claiming = _claiming(asked.pod)
+    claiming = _claiming(asked.pod, at, snapshot.bound)
     passed = PassedPod(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod, claiming)
     return Filtered(NodeList([node]), {}, refused, passed)
 
@@ -302,8 +319,13 @@ def _fitting(
     for resource, amount in requests:
         free = _free(columns, resource, at)
         if free is None:
+            if is_extended(resource):
+                continue
             return np.zeros(len(at), dtype=np.bool_)
         if resource in taken:
             free -= taken[resource]
-        mask &= free >= min(amount, LIMIT)
+        fits = free >= min(amount, LIMIT)
+        if is_extended(resource):
+            fits |= _none_listed(columns, resource, at)
+        mask &= fits
     return mask

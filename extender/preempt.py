@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from extender.devices.guard import lacking_on
 from extender.filter import devices_kept, judged, nominated_on, slot_requests
 from extender.memory.in_flight_room import NONE_IN_FLIGHT
 from extender.snapshot import Snapshot, WatchedPod
@@ -68,9 +69,16 @@ def _would_fit(asked: WatchedPod, node: str, victims: list[WatchedPod], snapshot
     for amounts in nominated_on(node, asked, snapshot):
         for resource, amount in amounts:
             freed[resource] -= amount
-    return _fits(judged(asked.pod, snapshot), node, columns, freed) and (
+    return _fits(_listed(asked, node, snapshot), node, columns, freed) and (
         gang is not None or not _devices_are_kept(asked, node, snapshot)
     )
+
+
+def _listed(asked: WatchedPod, node: str, snapshot: Snapshot) -> Requests:
+    """The requests that are counted on the node: what its devices give is not."""
+    requests = judged(asked.pod, snapshot)
+    lacking = lacking_on(requests, snapshot.bound.traits.nodes[snapshot.bound.index[node]])
+    return tuple(each for each in requests if each not in lacking)
 
 
 def _devices_are_kept(asked: WatchedPod, node: str, snapshot: Snapshot) -> bool:

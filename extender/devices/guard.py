@@ -6,13 +6,14 @@ of them yet. Where any of this is not known, the pod is kept off: it is tried ag
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from extender.devices.coming import Coming, PlacedGang, coming_to_nodes
 from kube.codec.observed_pod import ObservedPod
+from kube.devices.device_classes import is_extended
 from kube.devices.device_facts import DeviceFact
 from kube.devices.device_index import DeviceIndex
 from kube.devices.known_devices import known_devices
@@ -21,7 +22,8 @@ from reservation.claims import claims_of
 from scheduling.devices.keeping import OnTheWay, leaves_enough
 from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.steps import OutOfSteps, StepBudget
-from scheduling.model.amounts import Mask, Positions
+from scheduling.model.amounts import Mask, Positions, Requests
+from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest, Request
 from scheduling.model.gang import GangKey
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
@@ -46,6 +48,23 @@ class InFlightClaims:
     pod: ObservedPod
     at: Mask
     surely: bool
+
+
+def may_take_devices(pod: ObservedPod) -> bool:
+    """Say whether a pod asks for devices by claim, or for what they may give without one."""
+    return bool(pod.claims) or any(is_extended(resource) for resource, _ in pod.used)
+
+
+def lacking_on(requests: Requests, node: Node) -> Requests:
+    """Return the requests of which the node lists none: kube-scheduler has its devices give them.
+
+    It has found that they do, or would not ask about the node.
+    """
+    return tuple(
+        (resource, amount)
+        for resource, amount in requests
+        if amount > 0 and is_extended(resource) and not node.allocatable.get(resource)
+    )
 
 
 class DeviceGuard:
@@ -143,6 +162,25 @@ class DeviceGuard:
         """Return what a pod is to be allocated; None where not all of its claims are known."""
         return claims_of(pod, self._index)
 
+    @property
+    def resources(self) -> Mapping[str, str]:
+        """Return the class of each resource that a node may give though it lists none of it."""
+        return self._index.classes_of_resources
+
+    def _asked_on(self, pod: ObservedPod, node: Node) -> Claims | None:
+        """Return what a pod is to be allocated on a node, by claim or as resources of classes."""
+        claims, lacking = self.claims(pod), lacking_on(pod.used, node)
+        if claims is None or not lacking:
+            return claims
+        classes = self.resources
+        if any(resource not in classes for resource, _ in lacking):
+            return None
+        requests = (
+            Request(resource, DeviceRequest(resource, classes[resource], count=amount))
+            for resource, amount in lacking
+        )
+        return (*claims, ClaimSpec(tuple(requests)))
+
     def kept_from(
         self,
         pod: ObservedPod,
@@ -155,40 +193,45 @@ class DeviceGuard:
         `in_flight` are pods that were passed and are not seen bound; None where not all are known.
         """
         kept = np.zeros(len(at), dtype=np.bool_)
-        if not (pod.claims and self.coming):
+        decided = [n for n, each in enumerate(at.tolist()) if nodes[each].name in self.coming]
+        here = {n: nodes[int(at[n])] for n in decided}
+        asked = {
+            n: claims for n, node in here.items() if (claims := self._asked_on(pod, node)) != ()
+        }
+        kept[[*asked]] = True
+        if in_flight is None or self._index.unseen or not self.is_current():
             return kept
-        here = [n for n, each in enumerate(at.tolist()) if nodes[each].name in self.coming]
-        asked = self.claims(pod)
-        if asked == ():
-            return kept
-        kept[here] = True
-        if asked is None or in_flight is None or self._index.unseen or not self.is_current():
-            return kept
-        names = {n: nodes[int(at[n])].name for n in here}
         steps = StepBudget(STEPS)
-        for there, where in self._on_the_way(names, in_flight).items():
+        for (claims, there), where in self._alike(asked, here, [*in_flight]).items():
             places = np.array(where, dtype=np.intp)
-            passed = self._passes(asked, there, nodes, at[places], steps)
+            passed = self._passes(claims, there, nodes, at[places], steps)
             kept[places[passed]] = False
         return kept
 
-    def _on_the_way(
-        self, names: Mapping[int, str], in_flight: Iterable[InFlightClaims]
-    ) -> Mapping[OnTheWay, list[int]]:
-        """Put places together to which pods with the same claims come."""
-        passed: defaultdict[int, dict[str, Claims]] = defaultdict(dict)
-        perhaps: defaultdict[int, list[Claims]] = defaultdict(list)
-        for each in in_flight:
-            claims = self.claims(each.pod) or ()
-            for n in np.flatnonzero(each.at).tolist():
-                if each.surely:
-                    passed[n][each.pod.uid] = claims
-                elif claims:
-                    perhaps[n].append(claims)
-        found: defaultdict[OnTheWay, list[int]] = defaultdict(list)
-        for n, name in names.items():
-            found[self.coming[name].beside(passed[n], perhaps[n])].append(n)
+    def _alike(
+        self,
+        asked: Mapping[int, Claims | None],
+        here: Mapping[int, Node],
+        in_flight: Sequence[InFlightClaims],
+    ) -> Mapping[tuple[Claims, OnTheWay], list[int]]:
+        """Put places together where the pod asks for the same, and pods with the same claims come.
+
+        Where it is not known what the pod asks for there is nothing to judge.
+        """
+        found: defaultdict[tuple[Claims, OnTheWay], list[int]] = defaultdict(list)
+        for n, claims in asked.items():
+            if claims is not None:
+                there = [each for each in in_flight if each.at[n]]
+                found[claims, self._beside(here[n], there)].append(n)
         return found
+
+    def _beside(self, node: Node, in_flight: Sequence[InFlightClaims]) -> OnTheWay:
+        """Return what is decided on a node beside the pods that may be there."""
+        claims = [(each, self._asked_on(each.pod, node)) for each in in_flight]
+        passed = {each.pod.uid: found or () for each, found in claims if each.surely}
+        perhaps = [found for each, found in claims if found and not each.surely]
+        there = self.coming[node.name].beside(passed, perhaps)
+        return replace(there, unread=there.unread or any(found is None for _, found in claims))
 
     def _passes(
         self,

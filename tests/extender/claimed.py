@@ -10,6 +10,7 @@ from kube.devices.device_facts import DEVICE_WATCHES
 from kube.devices.resource_claims import resource_claim
 from kube.devices.resource_slices import resource_slice
 from kube.objects import names
+from tests.extender.worlds import GPU as PLUGIN_GPU
 from tests.extender.worlds import (
     TEAM,
     Json,
@@ -61,16 +62,26 @@ def worker(name: str, *, to: str = "", on: str = "", gang: str = "train") -> Jso
     return {**found, "spec": {**found["spec"], **gates}}
 
 
+def name_resource(known: Ledger) -> None:
+    """Pods may ask for devices of the class by the name of GPUs."""
+    known.devices.put(device_class(decoded(GPU, {"extendedResourceName": PLUGIN_GPU})))
+
+
 def see_all(known: Ledger) -> None:
     """All kinds of facts are listed."""
     for each in DEVICE_WATCHES:
         known.devices.see(each.fact)
 
 
-def a_gang_and_its_devices(*devices: str | Json, slots: int = 1, on: str = "a") -> Ledger:
-    """Nodes `a` and `b` with such devices each, and on one of them a gang that is to get some."""
+def a_gang_and_its_devices(
+    *devices: str | Json, slots: int = 1, on: str = "a", gpu: int = 8
+) -> Ledger:
+    """Nodes `a` and `b` with such devices each, and on one of them a gang that is to get some.
+
+    `gpu` are those that a device plugin lists beside them.
+    """
     known = Ledger()
-    for each in (node("a"), node("b")):
+    for each in (node("a", gpu=gpu), node("b", gpu=gpu)):
         known.put_node(as_node(each))
         put_slice(known, each["metadata"]["name"], *devices)
     known.devices.put(device_class(decoded(GPU, {})))

@@ -11,6 +11,7 @@ from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight
 from extender.preempt import Rules, kept_nodes
+from extender.prioritize import scores
 from extender.unscheduled_pods import UnscheduledPods
 from extender.wire.node_lists import NodeList
 from kube.devices.resource_claims import resource_claim
@@ -19,6 +20,7 @@ from tests.extender.claimed import (
     ONE,
     a_gang_and_its_devices,
     claiming,
+    name_resource,
     put_claim,
     put_slice,
     worker,
@@ -235,3 +237,56 @@ def test_the_facts_are_kept_by_what_is_told() -> None:
     assert ask(known, asked).unresolvable == KEPT
     known.devices.drop(resource_claim(decoded("of-other", ONE, {}, namespace=TEAM)))
     assert ask(known, asked).passed == AB
+
+
+# ---- extended resources that a class gives
+
+
+def test_what_a_node_does_not_list_its_devices_give() -> None:
+    """kube-scheduler has judged it, or would not ask; of what is listed the amount counts."""
+    known = a_gang_and_its_devices("0", gpu=0)
+    known.put_node(as_node(node("c", gpu=2)))
+    known.put_pod(as_watched_pod(pod("old", gpu=1, on="c")))
+    answer = ask(known, pod("new", gpu=2), names=["b", "c"])
+    assert (answer.passed, answer.failed) == (["b"], {"c": NO_ROOM})
+
+
+def test_a_stranger_that_asks_for_a_resource_of_the_class_counts_like_one_that_claims() -> None:
+    known = a_gang_and_its_devices("0", "1", gpu=0)
+    asked = pod("new", gpu=1)
+    assert ask(known, asked).unresolvable == KEPT, "its class is not known"
+    name_resource(known)
+    assert ask(known, asked).passed == AB
+    assert ask(known, pod("large", gpu=2)).unresolvable == KEPT
+    in_flight = InFlightPods(settle=0.0, keep=60.0, limit=100)
+    in_flight.answered("uid-new", ask(known, asked).remember, 0.0)
+    view = in_flight.view_for("uid-stranger", 0.0)
+    assert ask(known, stranger(known), view).unresolvable == KEPT
+
+
+def test_where_a_device_plugin_lists_the_resource_no_device_is_taken_for_it() -> None:
+    known = a_gang_and_its_devices("0", gpu=8)
+    name_resource(known)
+    assert ask(known, pod("new", gpu=2)).passed == AB
+
+
+def test_it_is_woken_for_nodes_that_list_the_resource_or_give_it_by_a_class() -> None:
+    known, unscheduled = a_gang_and_its_devices("0", "1", gpu=0), UnscheduledPods()
+    unscheduled.woken()
+    unscheduled.note(as_watched_pod(pod("new", gpu=1)))
+    assert not unscheduled.any_fits(AB, known.snapshot(), NONE_IN_FLIGHT)
+    name_resource(known)
+    assert unscheduled.any_fits(AB, known.snapshot(), NONE_IN_FLIGHT)
+
+
+def test_pods_are_evicted_for_one_whose_gpus_the_devices_give() -> None:
+    known = a_gang_and_its_devices("0", gpu=0)
+    known.put_pod(as_watched_pod(pod("old", cpu=90, on="b")))
+    asked = as_watched_pod(pod("new", gpu=1, cpu=20))
+    assert kept_nodes(asked, {"b": ("uid-old",)}, known.snapshot(), Rules()) == ["b"]
+
+
+def test_nodes_are_scored_for_such_a_pod() -> None:
+    known = a_gang_and_its_devices("0", gpu=0)
+    asked = as_watched_pod(pod("new", gpu=1))
+    assert len(scores(asked.pod.used, NodeList(AB), known.snapshot())) == 2

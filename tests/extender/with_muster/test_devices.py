@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -22,20 +23,25 @@ from tests.controlplane.claimed_devices import (
 )
 from tests.controlplane.forbidden_releases import forbidden_releases
 from tests.controlplane.plot import Plot, is_unschedulable, plotted
-from tests.controlplane.rayclusters import Json, gang, group, pod
+from tests.controlplane.rayclusters import Json, gang, group, pod, requests
 from tests.extender.with_muster.conftest import deciding, scheduling
 
 pytestmark = pytest.mark.controlplane
 
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def whole(muster: Muster, extender: Extender) -> Iterator[Muster]:
+    """Muster with a coordinator, and a scheduler that asks the extender."""
+    config = extender.scheduler_config()
+    with deciding(muster, {"GUARD": "Extender"}), scheduling(muster, config):
+        yield muster
+
 
 @pytest.fixture
-def plot(muster: Muster, extender: Extender) -> Iterator[Plot]:
-    """Muster with a coordinator, and a scheduler that asks the extender."""
-    with (
-        deciding(muster, {"GUARD": "Extender"}),
-        scheduling(muster, extender.scheduler_config()),
-        plotted(muster.cluster, "devices") as plot,
-    ):
+def plot(whole: Muster) -> Iterator[Plot]:
+    with plotted(whole.cluster, f"devices-{next(_NUMBERS)}") as plot:
         yield plot
 
 
@@ -57,9 +63,31 @@ def test_strangers_do_not_get_the_devices_that_a_gang_waits_for(plot: Plot) -> N
     plot.wait(lambda: given(plot), "a stranger to get a device")
 
 
-def refused(plot: Plot, name: str) -> str:
+@pytest.mark.long
+def test_devices_that_a_class_gives_for_a_resource_are_kept_too(plot: Plot) -> None:
+    """No node lists it: kube-scheduler asks for devices, one of which is left at first."""
+    resource = f"{plot.name}.example.com/gpu"
+    plot.add_node(16)
+    add_slice(plot, "node", ("gpu-0", "gpu-1", "gpu-2"))
+    add_template(plot, "one", request(add_class(plot, resource=resource)))
+    main = {"name": "main", "image": "none", "resources": requests(**{resource: "1"})}
+    numbers = itertools.count()
+    with forbidden_releases(plot, "train"):
+        plot.create(gang("train", group(replicas=2, **asking("one"))))
+        plot.wait(lambda: plot.status("train").get("placement"), "a placement")
+        plot.create(pod("first", containers=[main]))
+        plot.wait(lambda: plot.get("Pod", "first")["spec"].get("nodeName"), "a device for it")
+        plot.wait(
+            lambda: DEVICES in refused(plot, f"stranger-{next(numbers)}", containers=[main]),
+            "a reason",
+        )
+    plot.wait_running("train", 3)
+    assert given(plot) == ["gpu-0", "gpu-1", "gpu-2"]
+
+
+def refused(plot: Plot, name: str, **spec: Any) -> str:
     """Why a new stranger got no node."""
-    plot.create(pod(name, **asking("one")))
+    plot.create(pod(name, **(spec or asking("one"))))
     found: Json = plot.wait(
         lambda: each if is_unschedulable(each := plot.get("Pod", name)) else None, "a refusal"
     )
