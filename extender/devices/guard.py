@@ -34,8 +34,10 @@ NODE_STEPS = 10_000
 LOOK = 50
 """Steps for a group of nodes, beside those of the search."""
 
-STEPS = 100_000
-"""What one question may take, about 0.3 s. What was looked at is remembered for the next one."""
+STEPS = 30_000
+"""What one question may take, about 0.3 s where devices are looked at for the first time.
+
+What was looked at is remembered for the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,20 @@ class DeviceGuard:
         """Return the class of each resource that a node may give though it lists none of it."""
         return self._index.classes_of_resources
 
+    def _lacks_any(self, pod: ObservedPod, nodes: tuple[Node, ...], at: Positions) -> bool:
+        """Say whether any node with decided devices lists none of a resource that the pod asks for.
+
+        Most pods that ask for GPUs ask for those of a device plugin.
+        """
+        names = [name for name, amount in pod.used if amount > 0 and is_extended(name)]
+        found, coming = (nodes[each] for each in at.tolist()), self.coming
+        return any(
+            not node.allocatable.get(name)
+            for node in found
+            if node.name in coming
+            for name in names
+        )
+
     def _asked_on(self, pod: ObservedPod, node: Node) -> Claims | None:
         """Return what a pod is to be allocated on a node, by claim or as resources of classes."""
         claims, lacking = self.claims(pod), lacking_on(pod.used, node)
@@ -193,7 +209,10 @@ class DeviceGuard:
         `in_flight` are pods that were passed and are not seen bound; None where not all are known.
         """
         kept = np.zeros(len(at), dtype=np.bool_)
-        decided = [n for n, each in enumerate(at.tolist()) if nodes[each].name in self.coming]
+        if not pod.claims and not self._lacks_any(pod, nodes, at):
+            return kept
+        coming = self.coming
+        decided = [n for n, each in enumerate(at.tolist()) if nodes[each].name in coming]
         here = {n: nodes[int(at[n])] for n in decided}
         asked = {
             n: claims for n, node in here.items() if (claims := self._asked_on(pod, node)) != ()
