@@ -11,14 +11,14 @@ from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
 from kube.devices.device_index import DeviceIndex
 from kube.devices.selectors import CelSelectors
 from reservation.slots import SlotKind, vacant_slots
-from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
-from scheduling.devices.selection import Rules
 from scheduling.devices.class_resources import (
     ClassResources,
     class_resource,
     foreseen,
     with_classes,
 )
+from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
+from scheduling.devices.selection import Rules
 from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.holder import Holder

@@ -13,7 +13,7 @@ from coordinator.gang.claims.shared import cannot_be_shared, shared_by
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod
+from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod, unallocated
 from kube.objects.admission import ResourceQuota
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
@@ -48,11 +48,6 @@ def claimed(
         or _several_kinds(standing, found, devices)
     )
     return Claimed(tuple(_with_claims(each, found, devices) for each in standing), hindrance)
-
-
-def unallocated(claims: Iterable[ResourceClaim]) -> tuple[ClaimSpec, ...]:
-    """Return what is still to be allocated, in the order in which that is done."""
-    return tuple(each.spec for each in claims if each.allocation is None)
 
 
 def _claims(pod: ObservedPod, devices: Devices) -> PodClaims:

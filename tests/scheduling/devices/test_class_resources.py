@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
-from scheduling.devices.selection import Rules
 from scheduling.devices.class_resources import (
     MOST_CLASSES,
     ClassResources,
@@ -11,6 +9,8 @@ from scheduling.devices.class_resources import (
     is_class,
     with_classes,
 )
+from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
+from scheduling.devices.selection import Rules
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
 from scheduling.model.devices.features import DEFAULT_FEATURES
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceClass, DeviceRequest, Request
