@@ -69,9 +69,17 @@ class Asked:
     @property
     def mounts_claims(self) -> bool:
         """Whether a pod may mount a volume of a claim."""
+        return self._names(b"persistentVolumeClaim")
+
+    @property
+    def claims_devices(self) -> bool:
+        """Whether a pod may claim devices."""
+        return self._names(b"resourceClaims")
+
+    def _names(self, field: bytes) -> bool:
         spec = self.cluster.spec
         templates = (spec.head_group_spec, *(each.template for each in spec.worker_group_specs))
-        return any(b"persistentVolumeClaim" in bytes(each) for each in templates)
+        return any(field in bytes(each) for each in templates)
 
 
 def read_asked(sources: Iterable[Source], namespace: str) -> tuple[list[Asked], list[str]]:

@@ -192,7 +192,10 @@ class Applying:
         created = as_created(mine.cluster, moment.stamp)
         admission = cache.admission.admission(asked.namespace, cache.priority_classes)
         found = foresight_of(source_of(mine.cluster).foresee(admission), state.known.profiles)
-        refused = found.refused or found.unforeseeable
+        refused = found.refused
+        if found.unforeseeable:
+            self.notes.append(f"{asked}: its pods are not foreseen: {found.unforeseeable}")
+            return
         if not refused and found.found is not None:
             quotas = cache.admission.quotas(asked.namespace)
             refused = quota_refusal(found.found, *cache.foreseen.claimed_beside(key), quotas)

@@ -37,10 +37,10 @@ async def with_devices(reader: Reader, found: Snapshot) -> Snapshot:
     if found.lacks(NODES) or found.lacks(PODS):
         return found
     try:
-        classes = await _facts(reader, _WATCHES[DEVICE_CLASSES])
+        classes = await device_facts(reader, _WATCHES[DEVICE_CLASSES])
         if not classes:
             return found
-        others = (_facts(reader, _WATCHES[each]) for each in _OF_CLASSES)
+        others = (device_facts(reader, _WATCHES[each]) for each in _OF_CLASSES)
         facts = [*classes, *(each for of in await asyncio.gather(*others) for each in of)]
     except NotAllowed as refusal:
         said = f"{refusal}; devices of DeviceClasses are not counted"
@@ -49,7 +49,8 @@ async def with_devices(reader: Reader, found: Snapshot) -> Snapshot:
     return replace(found, devices=index, unbound=await _unbound(reader, found, index))
 
 
-async def _facts(reader: Reader, watch: DeviceWatch) -> Sequence[DeviceFact]:
+async def device_facts(reader: Reader, watch: DeviceWatch) -> Sequence[DeviceFact]:
+    """Read all facts of a kind; none where it is not served. Raises CannotRead."""
     try:
         return [watch.read(each) for each in await reader.list(watch.resource, DeviceObject)]
     except NotServed:

@@ -13,7 +13,7 @@ from cli.fitting.stand_ins import stand_ins
 from cli.read.coordinator_settings import read_settings
 from cli.read.creating import Creating, Rights, read_creating
 from cli.read.dry_run import Said
-from cli.read.picture import Picture, read_picture, read_volumes
+from cli.read.picture import Picture, read_devices, read_picture, read_volumes
 from cli.read.reader import Reader
 from cli.report.fit import (
     FitOfObject,
@@ -51,6 +51,10 @@ async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
         volumes = await read_volumes(reader)
         state.handle(volumes.events, now)
         picture = picture.beside(volumes)
+    if state.known.cache.devices.gangs or any(each.claims_devices for each in asked):
+        devices = await read_devices(reader)
+        state.handle(devices.events, now)
+        picture = picture.beside(devices)
     simulation = Simulation(state, now, roomless=picture.roomless)
     unread = (unset, *picture.unread, *(each.unread for each in creating), *reader.faults)
     answers = tuple(_answers(simulation, asked, creating, picture.unlabelled))

@@ -8,13 +8,23 @@ from itertools import chain
 
 from cli.endings import CannotRead, NotAllowed, NotServed
 from cli.fitting.unseen_parents import with_unseen_parents
+from cli.read.devices import device_facts
 from cli.read.own_queues import get_queues, only
 from cli.read.reader import Reader
-from coordinator.messages.events import Event, NamespaceSeen, QueueSeen
+from coordinator.messages.events import (
+    DeviceApiSeen,
+    DeviceFactSeen,
+    DeviceFactsSeen,
+    Event,
+    NamespaceSeen,
+    QueueSeen,
+)
 from forecast.picture import QUEUES, RULES, Listed, facts, namespaced, rest, room
 from kube.api import resources
+from kube.api.kinds import Kind
 from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.codec.volumes.storage import WATCHES, StorageWatch
+from kube.devices.device_facts import DEVICE_WATCHES, GROUP
 from kube.objects.core import Namespace
 
 
@@ -76,6 +86,26 @@ async def _facts(reader: Reader, watch: StorageWatch) -> Picture:
         return Picture(tuple(facts(watch, ())))
     except (NotAllowed, ValueError) as fault:
         return Picture((), (f"{fault}: gangs whose pods mount claims are refused",))
+
+
+async def read_devices(reader: Reader) -> Picture:
+    """Read all that decides on claims of devices, as the watches of a coordinator tell of it.
+
+    Where one kind may not be read nothing is told: what claims devices is not judged.
+    """
+    try:
+        version = await reader.version()
+        found = await asyncio.gather(*(device_facts(reader, each) for each in DEVICE_WATCHES))
+    except NotAllowed as refusal:
+        return Picture((), (f"{refusal}: gangs whose pods claim devices are not judged",))
+    served = any(found) or await _is_served(reader)
+    facts = (DeviceFactSeen(each) for of in found for each in of)
+    seen = (DeviceFactsSeen(each.fact) for each in DEVICE_WATCHES)
+    return Picture((DeviceApiSeen(version, served), *facts, *seen))
+
+
+async def _is_served(reader: Reader) -> bool:
+    return await reader.served(Kind(f"{GROUP}/v1", "ResourceClaim")) is not None
 
 
 # ---- reading

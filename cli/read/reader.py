@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Mapping, MutableSequence, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from cli.endings import (
     LOG_IN_AGAIN,
     NOT_REACHED,
@@ -81,6 +83,9 @@ class Reader(Protocol):
     async def served(self, kind: Kind) -> Served | None:
         """Return the resource of a kind; None where the API server serves no such kind."""
 
+    async def version(self) -> str:
+        """Return the version of Kubernetes, such as 1.37."""
+
     async def may(self, access: Access) -> bool:
         """Ask whether the caller has a right."""
 
@@ -96,6 +101,11 @@ class Reader(Protocol):
 
     async def schema(self, resource: Resource) -> Mapping[str, Any]:
         """Return the document of OpenAPI that has the schema of a kind."""
+
+
+class _Version(msgspec.Struct):
+    major: str = ""
+    minor: str = ""
 
 
 class ApiReader:
@@ -174,6 +184,15 @@ class ApiReader:
         except KubeError as error:
             said = one_line(str(error))
             raise CannotRead(f"the kinds that are served cannot be read: {said}") from error
+
+    async def version(self) -> str:
+        """Return the version of Kubernetes, such as 1.37; raises CannotRead."""
+        try:
+            found = await self._client.get("/version", as_=_Version)
+        except KubeError as error:
+            said = one_line(str(error))
+            raise CannotRead(f"the version of Kubernetes cannot be read: {said}") from error
+        return f"{found.major}.{found.minor.rstrip('+')}"
 
     async def may(self, access: Access) -> bool:
         """Ask whether the caller has a right; raises CannotRead."""

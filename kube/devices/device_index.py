@@ -52,6 +52,8 @@ class DeviceIndex:
         self.templates: dict[Key, ResourceClaimTemplate] = {}
         self.taken: dict[DeviceID, Key] = {}
         """Devices that a claim was given for itself alone, and that claim."""
+        self.unallocated: set[Key] = set()
+        """Claims that were given nothing yet."""
         self.unseen: set[type[DeviceFact]] = {watch.fact for watch in DEVICE_WATCHES}
         """Kinds of which not all is known: never listed, or the watch is down."""
         self._slices: dict[str, ResourceSlice] = {}
@@ -141,6 +143,8 @@ class DeviceIndex:
         else:
             claim = replace(claim, spec=_TOO_MANY)
         self.claims[claim.key] = claim
+        if claim.allocation is None:
+            self.unallocated.add(claim.key)
         for device in _taken_by(claim):
             self.taken[device] = claim.key
 
@@ -148,6 +152,7 @@ class DeviceIndex:
         known = self.claims.pop(key, None)
         if known is None:
             return
+        self.unallocated.discard(key)
         if known.spec is not _TOO_MANY:
             _count_down(self._whole, known.namespace)
         for device in _taken_by(known):

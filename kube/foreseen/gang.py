@@ -156,7 +156,7 @@ def _pod_set(
     """Work out one pod set."""
     terms, where = to_come.terms, to_come.where
     try:
-        pod = admitted(_made(to_come), admission)
+        pod = admitted(_made(to_come, admission), admission)
     except _KnownOnlyThen as why:
         return Unforeseeable(f"{where}.template: {why}")
     except (NotAdmitted, InvalidObject, UnreadableTemplate) as why:
@@ -164,19 +164,19 @@ def _pod_set(
     return ForeseenPodSet(terms.name, terms.count, terms.hosts, pod)
 
 
-def _made(to_come: PodSetToCome) -> TemplatePod:
+def _made(to_come: PodSetToCome, admission: Admission) -> TemplatePod:
     """Make a pod as its controller does."""
     read = to_come.template()
     if read is None:
         raise _KnownOnlyThen(f"absent, or all templates together have more than {MOST_BYTES} bytes")
     if not read.template.spec.containers:
         raise NotAdmitted("spec.containers: there is none; allowed: one or more")
-    for fault in _known_only_then(read.template.spec):
+    for fault in _known_only_then(read.template.spec, admission):
         raise _KnownOnlyThen(fault)
     return to_come.pod(read)
 
 
-def _known_only_then(spec: TemplateSpec) -> Iterator[str]:
+def _known_only_then(spec: TemplateSpec, admission: Admission) -> Iterator[str]:
     """Name what makes it impossible to decide for a pod before it exists."""
     if spec.node_name:
         yield "spec.nodeName binds the pod as it is created"
@@ -187,7 +187,8 @@ def _known_only_then(spec: TemplateSpec) -> Iterator[str]:
         if EPHEMERAL in volume:
             yield f"spec.volumes: the claim of {volume.get('name')} is made for a pod that exists"
     for claim in spec.resource_claims:
-        yield f"spec.resourceClaims: {claim.name} is allocated for a pod that exists"
+        if not (admission.makes_claims and claim.resource_claim_template_name):
+            yield f"spec.resourceClaims: {claim.name} is allocated for a pod that exists"
     if any(key in _NUMBERED for key in _keys(spec)):
         yield f"matchLabelKeys: {' and '.join(_NUMBERED)} are set on pods as they are created"
 

@@ -6,7 +6,6 @@ not all is modelled (several nodes reach them, counters), count only while a cla
 unhealthy device of a plugin is left out of what its node offers.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -32,6 +31,7 @@ MOST_CLASSES = 20
 STEPS = 10_000
 """What foreseeing the devices of one pod may take."""
 
+NONE: frozenset[DeviceID] = frozenset()
 
 Cell = tuple[str, str]
 """A node and a resource."""
@@ -60,24 +60,36 @@ def with_classes(
     nodes: NodeSnapshot, devices: NodeDevicesIndex, pending: Mapping[str, Pending]
 ) -> ClassResources:
     """Count the devices of each class on each node; `pending` are the pods that are to come."""
-    there, used, reserved = _Rows(len(nodes.names)), _Rows(len(nodes.names)), Counter[Cell]()
+    counts = _Counts(len(nodes.names))
     for at, node in enumerate(nodes.nodes):
-        found = devices.of(node)
-        if not found.usable:
-            continue
-        promised = foreseen(found, pending.get(node.name, ()), devices.rules)
-        for name, ids in found.by_class(devices.rules).items():
-            taken, coming = len(ids & found.in_use), len(ids & promised)
-            there.add(name, at, len(ids))
-            used.add(name, at, taken + coming)
-            reserved[node.name, class_resource(name)] += coming
-    kept = there.largest()
+        found, pods = devices.of(node), pending.get(node.name, ())
+        if found.usable:
+            promised = foreseen(found, pods, devices.rules) if pods else NONE
+            counts.add(at, node.name, found, promised, devices.rules)
+    kept = counts.there.largest()
     if not kept:
         return ClassResources(nodes)
-    rows = {class_resource(each): (there.of[each], used.of[each]) for each in kept}
-    return ClassResources(
-        nodes.with_rows(rows), tuple(sorted(rows)), {k: n for k, n in reserved.items() if n}
-    )
+    rows = {class_resource(each): (counts.there.row(each), counts.used.row(each)) for each in kept}
+    return ClassResources(nodes.with_rows(rows), tuple(sorted(rows)), counts.reserved)
+
+
+class _Counts:
+    """What there is of each class, what is used of it or promised, and what is promised."""
+
+    def __init__(self, nodes: int) -> None:
+        self.there, self.used = _Rows(nodes), _Rows(nodes)
+        self.reserved: dict[Cell, int] = {}
+
+    def add(
+        self, at: int, node: str, devices: NodeDevices, promised: frozenset[DeviceID], rules: Rules
+    ) -> None:
+        """Count the devices of one node."""
+        for name, ids in devices.by_class(rules).items():
+            taken, coming = len(ids & devices.in_use), len(ids & promised)
+            self.there.put(name, at, len(ids))
+            self.used.put(name, at, taken + coming)
+            if coming:
+                self.reserved[node, class_resource(name)] = coming
 
 
 class _Rows:
@@ -85,15 +97,18 @@ class _Rows:
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
-        self.of: dict[str, Amounts] = {}
+        self._of: dict[str, list[int]] = {}
 
-    def add(self, name: str, at: int, amount: int) -> None:
-        if name not in self.of:
-            self.of[name] = np.zeros(self._nodes, dtype=np.int64)
-        self.of[name][at] += amount
+    def put(self, name: str, at: int, amount: int) -> None:
+        if name not in self._of:
+            self._of[name] = [0] * self._nodes
+        self._of[name][at] = amount
+
+    def row(self, name: str) -> Amounts:
+        return np.array(self._of[name], dtype=np.int64)
 
     def largest(self) -> Sequence[str]:
-        return sorted(self.of, key=lambda name: (-int(self.of[name].sum()), name))[:MOST_CLASSES]
+        return sorted(self._of, key=lambda name: (-sum(self._of[name]), name))[:MOST_CLASSES]
 
 
 def foreseen(node: NodeDevices, pending: Pending, rules: Rules) -> frozenset[DeviceID]:

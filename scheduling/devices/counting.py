@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.devices.allocator import MAX_CLAIMS
-from scheduling.devices.node_devices import NodeDevices, requests_of, selection
+from scheduling.devices.node_devices import NodeDevices, requests_of
 from scheduling.devices.pools import SLICE_COUNTS
 from scheduling.devices.selection import Rules, tolerated
 from scheduling.model.devices.resource_claim import (
@@ -84,8 +84,8 @@ def _countable(claim: ClaimSpec) -> bool:
 def _candidates(asked: DeviceRequest, node: NodeDevices, rules: Rules) -> Candidates | None:
     """Return which devices suit a request; None where that is not sure of one of them."""
     found: set[int] = set()
-    for at, each in enumerate(node.usable):
-        answer = selection(asked, each, rules)
+    answers = node.selections(asked, rules)
+    for at, (each, answer) in enumerate(zip(node.usable, answers, strict=True)):
         if not isinstance(answer, bool):
             return None
         if answer and tolerated(asked, each, rules.features):

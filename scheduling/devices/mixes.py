@@ -10,7 +10,7 @@ from functools import cached_property
 
 from scheduling.devices.allocator import allocate
 from scheduling.devices.counting import Counting, counting
-from scheduling.devices.node_devices import NodeDevices, requests_of, selection
+from scheduling.devices.node_devices import NodeDevices, requests_of
 from scheduling.devices.outcome import Allocated, Doubt, NotAllocated, Undecided, Unsupported
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
@@ -45,8 +45,7 @@ class NodeMixes:
     def _refusal(self, claims: Claims) -> NotAllocated | Unknown | None:
         """A node on which a selector fails is refused, whether the search would reach it or not."""
         for asked in requests_of(claims):
-            for found in self.node.usable:
-                answer = selection(asked, found, self.rules)
+            for answer in self.node.selections(asked, self.rules):
                 if isinstance(answer, NotAllocated):
                     return answer
         found_for_one = allocate(claims, self.node.pools, self.node.in_use, self.rules, self.steps)

@@ -1,8 +1,9 @@
 """The devices of one node as the claims of a gang see them, and the pattern they make."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice
@@ -23,26 +24,39 @@ PATTERNS_KEPT = 32
 """Kinds of pods for which the pattern of a node is remembered."""
 
 
+class _OfClass(NamedTuple):
+    """Devices of one class: those that a claim may be given, and those it may only have already."""
+
+    free: frozenset[DeviceID]
+    others: frozenset[DeviceID]
+
+
 @dataclass(slots=True)
-class _Patterns:
-    """Patterns of one node by the claims that see them, under one set of rules."""
+class _Remembered:
+    """What of the devices of one node does not depend on which are in use, under one set of rules.
+
+    `answers` are by what is asked, in the order of the devices, `selected` by the claims that see
+    them, `classes` by name.
+    """
 
     rules: Rules | None = None
-    of: dict[tuple[Claims, ...], Hashable] = field(default_factory=dict)
+    answers: dict[DeviceRequest, tuple[Selected, ...]] = field(default_factory=dict)
+    selected: dict[tuple[Claims, ...], Hashable] = field(default_factory=dict)
+    classes: Mapping[str, _OfClass] | None = None
 
-    def by(self, rules: Rules) -> dict[tuple[Claims, ...], Hashable]:
-        """Return the patterns under these rules; those of other rules are forgotten."""
+    def by(self, rules: Rules) -> "_Remembered":
+        """Return what is known under these rules; what others made of it is forgotten."""
         if self.rules is not rules:
-            self.rules, self.of = rules, {}
-        return self.of
+            self.rules, self.answers, self.selected, self.classes = rules, {}, {}, None
+        return self
 
 
 @dataclass(slots=True)
-class _ByClass:
-    """Devices of one node by class, under one set of rules."""
+class _Counted:
+    """The devices of each class, with those that are in use now."""
 
     rules: Rules | None = None
-    of: Mapping[str, frozenset[DeviceID]] = field(default_factory=dict)
+    by_class: Mapping[str, frozenset[DeviceID]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,13 +69,18 @@ class NodeDevices:
 
     pools: tuple[Pool, ...]
     in_use: frozenset[DeviceID]
+    _remembered: _Remembered = field(default_factory=_Remembered, compare=False, repr=False)
 
     @classmethod
     def of(cls, pools: Iterable[Pool], in_use: frozenset[DeviceID]) -> "NodeDevices":
         """Return the devices; of those in use the ones that are not here are left aside."""
         own = tuple(map(_held_to_node, pools))
-        here = {found.id for pool in own for found in pool.devices}
-        return cls(own, in_use & here)
+        return cls(own, frozenset()).with_in_use(in_use)
+
+    def with_in_use(self, in_use: frozenset[DeviceID]) -> "NodeDevices":
+        """Return the same devices, of which others are in use; what is remembered they share."""
+        here = {found.id for pool in self.pools for found in pool.devices}
+        return replace(self, in_use=in_use & here)
 
     @cached_property
     def usable(self) -> tuple[PoolDevice, ...]:
@@ -73,33 +92,43 @@ class NodeDevices:
 
         It is remembered for some kinds of pods, and costs steps where it is not.
         """
-        kinds, known = tuple(dict.fromkeys(filter(None, pods))), self._known.by(rules)
+        kinds = tuple(dict.fromkeys(filter(None, pods)))
+        known = self._remembered.by(rules).selected
         if kinds not in known:
             steps.spend(LOOK * len(self.usable))
             if len(known) >= PATTERNS_KEPT:
                 known.clear()
-            known[kinds] = self._pattern(kinds, rules)
-        return known[kinds]
+            known[kinds] = self._selected(kinds, rules)
+        return self._used, known[kinds]
 
     @cached_property
-    def _known(self) -> "_Patterns":
-        return _Patterns()
+    def _used(self) -> tuple[bool, ...]:
+        return tuple(found.id in self.in_use for found in self.usable)
 
-    def _pattern(self, pods: Iterable[Claims], rules: Rules) -> Hashable:
+    def selections(self, asked: DeviceRequest, rules: Rules) -> tuple[Selected, ...]:
+        """Say of each of the usable devices whether a request selects it."""
+        known = self._remembered.by(rules).answers
+        if asked not in known:
+            if len(known) >= PATTERNS_KEPT:
+                known.clear()
+            known[asked] = tuple(selection(asked, found, rules) for found in self.usable)
+        return known[asked]
+
+    def _selected(self, pods: Iterable[Claims], rules: Rules) -> Hashable:
         asked = dict.fromkeys(request for claims in pods for request in requests_of(claims))
         names = dict.fromkeys(
             each.attribute for claims in pods for claim in claims for each in claim.constraints
         )
         values: dict[Hashable, int] = {}
+        answers = [self.selections(each, rules) for each in asked]
         devices = tuple(
             (
-                found.id in self.in_use,
                 found.unsupported,
-                *(_kind(selection(each, found, rules)) for each in asked),
+                *(_kind(each[at]) for each in answers),
                 *(tolerated(each, found, rules.features) for each in asked),
                 *(_number(found.device.content.attribute(name), values) for name in names),
             )
-            for found in self.usable
+            for at, found in enumerate(self.usable)
         )
         pools = tuple((pool.incomplete, pool.invalid, pool.unsupported) for pool in self.pools)
         return devices, pools
@@ -107,26 +136,34 @@ class NodeDevices:
     def by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
         """Return the devices that a claim of each class alone would find, or that are in use.
 
-        It is remembered for the rules that were asked about last. A class without any is left out.
+        A class without any is left out.
         """
-        known = self._classes
-        if known.rules is not rules:
-            found = {name: frozenset(self._of_class(name, rules)) for name in rules.classes}
-            known.rules, known.of = rules, {name: ids for name, ids in found.items() if ids}
-        return known.of
+        if self._counted.rules is not rules:
+            self._counted.rules, self._counted.by_class = rules, self._by_class(rules)
+        return self._counted.by_class
 
     @cached_property
-    def _classes(self) -> "_ByClass":
-        return _ByClass()
+    def _counted(self) -> "_Counted":
+        return _Counted()
 
-    def _of_class(self, name: str, rules: Rules) -> Iterator[DeviceID]:
+    def _by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
+        known = self._remembered.by(rules)
+        if known.classes is None:
+            known.classes = {name: self._of_class(name, rules) for name in rules.classes}
+        found = ((name, of.free | (of.others & self.in_use)) for name, of in known.classes.items())
+        return {name: ids for name, ids in found if ids}
+
+    def _of_class(self, name: str, rules: Rules) -> _OfClass:
         asked = DeviceRequest(name, name)
-        for pool in self.pools:
-            for found in () if pool.incomplete or pool.invalid else pool.devices:
-                known = not found.unsupported and tolerated(asked, found, rules.features)
-                is_counted = known or found.id in self.in_use
-                if is_counted and selection(asked, found, rules) is True:
-                    yield found.id
+        pools = (pool for pool in self.pools if not (pool.incomplete or pool.invalid))
+        found = (device for pool in pools for device in pool.devices)
+        mine = [each for each in found if selection(asked, each, rules) is True]
+        free = frozenset(
+            each.id
+            for each in mine
+            if not each.unsupported and tolerated(asked, each, rules.features)
+        )
+        return _OfClass(free, frozenset(each.id for each in mine) - free)
 
     def most(self, claims: Claims, rules: Rules) -> int:
         """Return a number of pods with these claims that is not exceeded, in whatever order."""
@@ -144,8 +181,8 @@ class NodeDevices:
     def _free_for(self, claims: Claims, rules: Rules) -> int | None:
         """Return how many free devices suit a request; None where that is not known."""
         free = 0
-        for found in self.usable:
-            answers = [selection(asked, found, rules) for asked in requests_of(claims)]
+        by_request = [self.selections(asked, rules) for asked in requests_of(claims)]
+        for found, *answers in zip(self.usable, *by_request, strict=True):
             if not all(isinstance(each, bool) for each in answers):
                 return None
             if any(answers):

@@ -50,6 +50,13 @@ class _Known(NamedTuple):
     devices: NodeDevices
 
 
+class _Stale(NamedTuple):
+    """Nodes whose devices may be others, and those of whose devices others are in use."""
+
+    changed: set[str]
+    retaken: set[str]
+
+
 @dataclass(slots=True)
 class _Alike:
     """Which nodes make one pattern for some kinds of pods: by name the number of the pattern.
@@ -80,10 +87,11 @@ class _Alike:
 class NodeDevicesIndex:
     """The devices of each node, worked out when first asked for."""
 
-    def __init__(self, facts: DeviceFacts) -> None:
+    def __init__(self, facts: DeviceFacts, slices: SliceIndex | None = None) -> None:
+        """Take the facts, and their slices in order where these are known from before."""
         self.rules = facts.rules
         self.facts = facts
-        self.slices = SliceIndex(facts.slices)
+        self.slices = slices or SliceIndex(facts.slices)
         self.taken: dict[PoolKey, frozenset[DeviceID]] = _by_pool(facts.taken)
         self.found: dict[str, _Known] = {}
         self.patterns: dict[Kinds, _Alike] = {}
@@ -93,21 +101,34 @@ class NodeDevicesIndex:
         """Return the index of later facts, with what is known of nodes that did not change."""
         if facts.edition == self.facts.edition and facts.rules == self.rules:
             return self
-        later = NodeDevicesIndex(facts)
+        same = _are_same(facts.slices, self.facts.slices)
+        later = NodeDevicesIndex(facts, self.slices if same else None)
         later.looks = self.looks
         if facts.rules == self.rules:
             later.rules = self.rules  # patterns are remembered by the very object
         stale = self._stale(later)
         if stale is not None:
-            later.found = {name: each for name, each in self.found.items() if name not in stale}
+            later.found = {
+                name: later.retaken(each) if name in stale.retaken else each
+                for name, each in self.found.items()
+                if name not in stale.changed
+            }
             if later.rules is self.rules:
+                both = stale.changed | stale.retaken
                 later.patterns = {
-                    kinds: each.without(stale) for kinds, each in self.patterns.items()
+                    kinds: each.without(both) for kinds, each in self.patterns.items()
                 }
         return later
 
-    def _stale(self, later: "NodeDevicesIndex") -> set[str] | None:
-        """Return the nodes whose devices may differ later; None where that may be all."""
+    def retaken(self, known: _Known) -> _Known:
+        """Return what is known of a node of whose devices others are taken by now."""
+        return known._replace(devices=known.devices.with_in_use(self._taken_of(known.pools)))
+
+    def _taken_of(self, keys: Iterable[PoolKey]) -> frozenset[DeviceID]:
+        return frozenset(chain.from_iterable(self.taken.get(key, ()) for key in keys))
+
+    def _stale(self, later: "NodeDevicesIndex") -> _Stale | None:
+        """Return the nodes that may be otherwise later; None where that may be all."""
         before = {each.name: each for each in self.facts.slices}
         after = {each.name: each for each in later.facts.slices}
         names = (name for name in before.keys() | after.keys())
@@ -118,14 +139,17 @@ class NodeDevicesIndex:
         if self.slices.counters_of_one_node != later.slices.counters_of_one_node:
             return None
         pools = {PoolKey(each.driver, each.pool) for each in slices}
-        pools |= {
+        taken = {
             key
             for key in self.taken.keys() | later.taken.keys()
             if self.taken.get(key) != later.taken.get(key)
         }
         named = {each.access.node_name for each in slices if each.access}
-        reached = (name for name, each in self.found.items() if not each.pools.isdisjoint(pools))
-        return named.union(reached) if pools else named
+        return _Stale(named | self._reaching(pools), self._reaching(taken))
+
+    def _reaching(self, pools: Collection[PoolKey]) -> set[str]:
+        found = self.found.items() if pools else ()
+        return {name for name, each in found if not each.pools.isdisjoint(pools)}
 
     def of(self, node: Node) -> NodeDevices:
         """Return the devices that a node reaches."""
@@ -137,9 +161,8 @@ class NodeDevicesIndex:
     def _worked_out(self, node: Node) -> _Known:
         reaching = self.slices.may_reach(node.name)
         keys = frozenset(PoolKey(each.driver, each.pool) for each in reaching)
-        taken = frozenset(chain.from_iterable(self.taken.get(key, ()) for key in keys))
         pools = gather_pools(node, self.slices, self.rules.features)
-        return _Known(node, keys, NodeDevices.of(pools, taken))
+        return _Known(node, keys, NodeDevices.of(pools, self._taken_of(keys)))
 
     def alike(
         self, kinds: Kinds, nodes: tuple[Node, ...], at: Positions, steps: StepBudget
@@ -164,6 +187,11 @@ class NodeDevicesIndex:
         known.of[node.name] = node, number
         self.looks += 1
         return number
+
+
+def _are_same(these: Collection[ResourceSlice], others: Collection[ResourceSlice]) -> bool:
+    pairs = zip(these, others, strict=False)
+    return len(these) == len(others) and all(one is other for one, other in pairs)
 
 
 def _by_pool(taken: Iterable[DeviceID]) -> dict[PoolKey, frozenset[DeviceID]]:

@@ -80,6 +80,9 @@ class FakeReader:
             found = await self.list(resource, as_, namespace=namespace)
         return next((each for each in found if each.metadata.name == name), None)
 
+    async def version(self) -> str:
+        return "1.37"
+
     async def served(self, kind: Kind) -> Served:
         plural = f"{kind.name.lower()}s"
         return Served(Resource(kind.group, kind.api_version, plural, True), frozenset())

@@ -4,11 +4,14 @@ The slices are written by the tests, for nodes without kubelets; kube-controller
 claims from templates.
 """
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 
+from cli.endings import FINE, NO
 from testbed.muster import Muster
 from testbed.nodes import NodeSpec
 from tests.controlplane.claimed_devices import (
@@ -23,6 +26,8 @@ from tests.controlplane.claimed_devices import (
 from tests.controlplane.forbidden_releases import forbidden_releases
 from tests.controlplane.plot import Plot, is_held
 from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.test_cli import account, bind, run
+from tests.controlplane.test_fit_and_doctor import asked, create_role
 from tests.packaging.tree import ROOT
 
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -164,6 +169,40 @@ def test_the_ray_cluster_of_the_documents_gets_its_devices(plot: Plot) -> None:
         plot.create(each)
     plot.wait_running("claims", 3)
     assert given(plot) == ["gpu-0", "gpu-1"]
+
+
+def test_devices_by_claim_are_judged_and_shown_with_the_rights_of_the_roles(
+    plot: Plot, tmp_path: Path
+) -> None:
+    """Three of four devices are in use: fit says what the gang then says, and nodes counts them."""
+    of_class = add_gpus(plot)
+    plot.create(gang("first", workers(3)))
+    plot.wait_running("first", 4)
+    reader, viewer = with_role(plot, "fit", "reader"), with_role(plot, "viewer", "viewer")
+    plot.wait(lambda: run(reader, "status").exit_code == FINE, "the role to take effect")
+    plot.wait(lambda: not run(viewer, "nodes").stderr, "the role to take effect")
+
+    second = gang("second", workers(2))
+    code, (refused,) = asked(plot, reader, tmp_path, second)
+    assert (code, refused["reason"]) == (NO, "InsufficientResources")
+    assert [each["fit"] for each in refused["largestThatFit"]] == [1]
+    code, (admitted,) = asked(plot, reader, tmp_path, gang("small", workers(1)))
+    assert (code, admitted["fits"]) == (FINE, "Yes")
+    plot.create(second)
+    plot.wait_phase("second", "Queued", refused["reason"])
+    assert refused["message"] == plot.status("second")["message"]
+
+    nodes = json.loads(run(viewer, "nodes", "-o", "json").stdout)["nodes"]
+    [found] = [each for each in nodes if each["resource"].endswith(f"/{of_class}")]
+    assert (found["used"], found["reserved"], found["free"], found["allocatable"]) == (3, 0, 1, 4)
+
+
+def with_role(plot: Plot, folder: str, name: str) -> Path:
+    """The kubeconfig of an account that has the role of a folder of manifests, everywhere."""
+    create_role(plot, f"{folder}/rbac.yaml")
+    found = account(plot, name)
+    bind(plot, name, f"muster-{folder}", everywhere=True)
+    return found
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ import yaml
 from kube.api.resources import Resource
 from tests.cli.fitting.reader import MemoryReader, T, answers, fit
 from tests.coordinator.builders import group, node, ray_cluster
+from tests.coordinator.device_world import asking
 from tests.coordinator.world import World
 from tests.packaging.tree import ROOT
 
@@ -41,7 +42,8 @@ def test_the_role_grants_what_is_read_and_no_more() -> None:
     }
     mounted = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
     reader = Recording(World(node("a")))
-    assert answers(fit(reader, ray_cluster("train", group("w", 1, volumes=mounted))))
+    workers = group("w", 1, volumes=mounted, **asking("one"))
+    assert answers(fit(reader, ray_cluster("train", workers)))
     assert reader.asked == granted
 
 

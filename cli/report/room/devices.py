@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
 from kube.devices.device_index import DeviceIndex
@@ -17,9 +18,10 @@ from scheduling.devices.class_resources import (
     foreseen,
     with_classes,
 )
+from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
-from scheduling.model.devices.resource_claim import ResourceClaim
+from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.holder import Holder
 from scheduling.model.placement import Placement
@@ -82,15 +84,28 @@ Device = tuple[Holder, str, str, bool]
 
 def _coming(gangs: Iterable[PlacedGang], index: DeviceIndex) -> Iterator[Coming]:
     """Yield the pods that are pinned and not bound, then those whose slots no such pod has."""
+    shared: set[tuple[str, str]] = set()
     for gang in gangs:
         for pod in gang.pods:
             if not pod.node and pod.settled_on and pod.alive:
-                yield gang.holder, pod.settled_on, _claims(pod, index, unallocated=True)
+                lacking = (each for _, each in _claims(pod, index) if each.allocation is None)
+                yield gang.holder, pod.settled_on, tuple(_once(lacking, shared))
         alike = {_kind(pod): pod for pod in gang.pods if pod.claims}
         for slot, count in vacant_slots(gang.placement, gang.pods).items():
             like = alike.get(slot.kind)
-            new = _claims(like, index, unallocated=False) if like is not None else ()
-            yield from [(gang.holder, slot.node, new)] * count
+            claims = _claims(like, index) if like is not None else []
+            own = tuple(each.spec for asked, each in claims if asked.template)
+            yield from [(gang.holder, slot.node, own)] * count
+            others = (c for asked, c in claims if not asked.template and c.allocation is None)
+            yield gang.holder, slot.node, tuple(_once(others, shared))
+
+
+def _once(claims: Iterable[ResourceClaim], known: set[tuple[str, str]]) -> Iterator[ClaimSpec]:
+    """Yield what is claimed; what pods share is allocated once."""
+    for each in claims:
+        if each.key not in known:
+            known.add(each.key)
+            yield each.spec
 
 
 def _kind(pod: ObservedPod) -> SlotKind | None:
@@ -100,17 +115,11 @@ def _kind(pod: ObservedPod) -> SlotKind | None:
     return SlotKind(member.pod_set, member.replica, member.shape.key)
 
 
-def _claims(pod: ObservedPod, index: DeviceIndex, *, unallocated: bool) -> Claims:
-    """Return what a pod still claims, or what one like it would claim."""
+def _claims(pod: ObservedPod, index: DeviceIndex) -> list[tuple[PodClaim, ResourceClaim]]:
+    """Return the claims of a pod; none where one of them is not there."""
     found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
-    if isinstance(found, ClaimNotReady):
-        return ()
-    of_own = {each.claim for each in pod.claims if each.template}
-    return tuple(
-        each.spec
-        for each in found
-        if each.allocation is None or (not unallocated and each.name in of_own)
-    )
+    meant = [each for each in pod.claims if each.meant]
+    return [] if isinstance(found, ClaimNotReady) else list(zip(meant, found, strict=True))
 
 
 def _promised(
@@ -121,18 +130,28 @@ def _promised(
     for holder, node, claims in coming:
         by_node[node].append((holder, claims))
     for name, pods in by_node.items():
-        if name not in nodes.index:
-            continue
-        found = devices.of(nodes.nodes[nodes.index[name]])
-        before: frozenset[DeviceID] = frozenset()
-        for at, (holder, _) in enumerate(pods, 1):
-            so_far = tuple((claims, 1) for _, claims in pods[:at])
-            after = foreseen(found, so_far, devices.rules)
-            for of_class, ids in found.by_class(devices.rules).items():
-                yield from [(holder, name, class_resource(of_class), True)] * len(
-                    ids & (after - before)
-                )
-            before = after
+        if name in nodes.index:
+            found = devices.of(nodes.nodes[nodes.index[name]])
+            for holder, ids in _one_by_one(found, pods, devices.rules):
+                yield from _devices(holder, name, found, ids, devices.rules)
+
+
+def _one_by_one(
+    found: NodeDevices, pods: Sequence[tuple[Holder, Claims]], rules: Rules
+) -> Iterator[tuple[Holder, frozenset[DeviceID]]]:
+    """Yield what each of the pods on their way to a node will get."""
+    before: frozenset[DeviceID] = frozenset()
+    for at, (holder, _) in enumerate(pods, 1):
+        after = foreseen(found, tuple((claims, 1) for _, claims in pods[:at]), rules)
+        yield holder, after - before
+        before = after
+
+
+def _devices(
+    holder: Holder, name: str, found: NodeDevices, ids: frozenset[DeviceID], rules: Rules
+) -> Iterator[Device]:
+    for of_class, all_of_it in found.by_class(rules).items():
+        yield from [(holder, name, class_resource(of_class), True)] * len(ids & all_of_it)
 
 
 def _of_claims(

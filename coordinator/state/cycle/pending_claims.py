@@ -41,7 +41,7 @@ def _of_pods(
     slots = {pod.uid: node for pod, node in _with_slot(known, key)}
     for pod in known.cache.pods_of(key):
         node = slots.get(pod.uid) or pod.settled_on
-        if pod.claims and node and not pod.terminal:
+        if node and not pod.terminal and _lacks_devices(known, pod):
             claims = [each for _, each in _claims(known, pod) if each.key not in named]
             named |= {each.key for each in claims}
             yield node, unallocated(claims)
@@ -53,8 +53,8 @@ def _of_kept_slots(
     """Yield the nodes of slots that no pod has: one like the others of its kind may come."""
     view = known.views.get(key)
     placement = view.reservation.placement if view is not None else None
-    if view is None or placement is None:
-        return
+    if view is None or placement is None or not view.reservation.reserved.slots:
+        return  # most gangs have a pod in each slot, and are many
     pods = known.cache.members(key, view.cluster_uid)
     left = vacant_slots(placement, pods)
     left.subtract(slot for pod, node in _with_slot(known, key) if (slot := slot_of(pod, node)))
@@ -67,6 +67,12 @@ def _of_kept_slots(
         shared = [c for asked, c in claims if not asked.template and c.key not in named]
         named |= {each.key for each in shared}
         yield slot.node, unallocated(shared)
+
+
+def _lacks_devices(known: Known, pod: ObservedPod) -> bool:
+    """Say whether a claim of a pod is not allocated: of most pods that are bound none is."""
+    unallocated_now = known.cache.devices.index.unallocated
+    return any((pod.namespace, each.claim) in unallocated_now for each in pod.claims)
 
 
 def _with_slot(known: Known, key: GangKey) -> Iterator[tuple[ObservedPod, str]]:

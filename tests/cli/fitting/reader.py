@@ -33,6 +33,7 @@ class MemoryReader:
     namespace = TEAM
     faults: tuple[str, ...] = ()
     unserved: Collection[str] = ()
+    kubernetes = "1.37"
     lacking: Collection[str] = ()
     answers: Mapping[str, DryCreated] = MappingProxyType({})
     """What the API server says to a dry-run create, by plural; of others that it takes them."""
@@ -70,6 +71,9 @@ class MemoryReader:
         self._judge(resource, namespace or name)
         found = (each for each in self._objects(resource.plural) if _is_in(each, namespace))
         return next((_as(each, as_) for each in found if each["metadata"]["name"] == name), None)
+
+    async def version(self) -> str:
+        return self.kubernetes
 
     async def served(self, kind: Kind) -> Served | None:
         if kind.name in self.unserved:

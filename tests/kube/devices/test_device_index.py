@@ -55,6 +55,17 @@ def test_rules_are_laid_over_slices_whichever_comes_first() -> None:
     assert list(index.slices) == ["t"]
 
 
+def test_claims_that_were_given_nothing_are_known_as_such() -> None:
+    index = DeviceIndex()
+    index.put(claim("new"))
+    index.put(claim("other"))
+    assert index.unallocated == {("team", "new"), ("team", "other")}
+    index.put(claim("new", "a"))
+    assert index.unallocated == {("team", "other")}
+    index.drop(claim("other"))
+    assert index.unallocated == set()
+
+
 def test_what_is_not_told_of_is_unseen() -> None:
     index = DeviceIndex()
     assert index.unseen == {watch.fact for watch in DEVICE_WATCHES}
