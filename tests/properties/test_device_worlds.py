@@ -17,7 +17,7 @@ from scheduling.devices.outcome import Allocated
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_slice import DeviceID
 from tests.oracle.devices.device_question import ask_for_devices, claims_of, facts_of, tell
-from tests.oracle.devices.device_worlds import FOREIGN, device_world, is_foreign
+from tests.oracle.devices.device_worlds import FOREIGN, device_world, on_the_way
 from tests.oracle.model import Json, World, name_of, namespace_labels
 from tests.oracle.question import Yes, cache_of
 
@@ -142,7 +142,7 @@ def test_what_is_admitted_gets_its_devices_in_any_order(worlds: range) -> None:
         if not isinstance(found, Yes):
             continue
         admitted, waves = admitted + 1, waves + (len(found.waves) > 1)
-        foreign = [pod for pod in world.gang if is_foreign(pod)]
+        foreign = on_the_way(found.pods, world)
         allocator = Allocator(world)
         for _ in range(ORDERS):
             order = order_of(found, foreign, chance)
