@@ -99,8 +99,8 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "nothing: it passes within a second or so",
     ),
     Reason.WAITS_FOR_MEMBERS: Explanation(
-        "the gang starts together with others, and not all of them are there and ready; the message "
-        "names those that are, and how many are missing",
+        "the gang starts together with others, and not all of them are there and ready; the "
+        "message names those that are, and how many are missing",
         "create the others, or mend the one that the message names",
     ),
     Reason.INSUFFICIENT_RESOURCES: Explanation(
