@@ -42,6 +42,8 @@ class WrapperSource(InForm[StandIn]):
     """An AppWrapper, by what stands in for it; its generation counts changes of its phase."""
 
     together: ClassVar = None
+    offered: ClassVar = None
+    takes_over: ClassVar = None
     may_exceed: ClassVar = True
     resumable: ClassVar = None
     refused_pods: ClassVar = ""

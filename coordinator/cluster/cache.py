@@ -22,6 +22,7 @@ from coordinator.cluster.together_index import TogetherIndex
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
 from kube.codec.observed_pod import ObservedPod
+from kube.gang.offer import OfferForm
 from kube.gang.source import GangSource
 from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
@@ -58,6 +59,8 @@ class ClusterCache:
         self.sources: dict[GangKey, GangSource] = {}
         self.owners = RayOwners()
         self.together = TogetherIndex()
+        self.offers: dict[GangKey, OfferForm] = {}
+        """All GangOffers, by their gangs; those that are open, or Started, are sources too."""
         self.gangs: dict[GangKey, Gang] = {}
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, Namespace] = {}

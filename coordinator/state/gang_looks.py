@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from coordinator.gang import ending
 from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import Left, are_left
 from coordinator.gang.source import opt_in_of
@@ -24,11 +25,14 @@ from coordinator.state.cycle.joining import join_up
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state.gang_views import note_astray, view_of
 from coordinator.state.known import Known
+from coordinator.state.offers import see_to_offer
 from coordinator.state.queue_usage import count_for_metrics, count_held, learn_duration
 from kube.codec.observed_pod import ObservedPod
+from kube.objects.gang import Gang
 from reservation.release_order import is_ordered
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
+from scheduling.model.holder import is_offer_gang, offer_gang
 
 
 def advance_dirty(known: Known, moment: Moment, order: Iterable[GangKey] = ()) -> list[Action]:
@@ -129,6 +133,7 @@ def look_at(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     known.agenda.in_turn.pop(key, None)
     news = [*_told_of(known, key, scene.moment.now)]
     actions = [*news, *_advance_gang(known, key, scene), *_take_back_left(known, key, scene)]
+    actions += see_to_offer(known, key, scene.moment)
     _bound_waiting(known, key)
     count_held(known, key)
     count_for_metrics(known, key, scene.moment.now)
@@ -236,7 +241,22 @@ def _follow_up(known: Known, look: Look) -> None:
     if placement is not look.before or view.queueing.planned is not look.planned_before:
         known.agenda.cycle_wanted |= known.room.update(view, look.pods)
     known.room.note_plan(view)
+    _end_record_of_offer(known, look)
     note_astray(known, view, view.nominating.blocked_nodes_at(look.now))
+
+
+def _end_record_of_offer(known: Known, look: Look) -> None:
+    """Have the Gang of an offer looked at once its room is on record as that of this gang.
+
+    The extender would keep the room from it for as long as both hold it.
+    """
+    made_for = look.source.takes_over
+    if made_for is None or not look.view.survey.durable:
+        return
+    key = GangKey(look.view.key.namespace, offer_gang(made_for.name))
+    is_seen_to = known.agenda.wake_at.get(key, look.now) > look.now + LATER
+    if key in known.cache.gangs and not is_seen_to:
+        known.agenda.dirty.add(key)
 
 
 def _keep_for_submitter(known: Known, look: Look) -> None:
@@ -254,6 +274,8 @@ def _keep_for_submitter(known: Known, look: Look) -> None:
 def _orphan(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     """See to a Gang whose RayCluster is gone."""
     gang, orphans = known.cache.gangs.get(key), known.term.orphans
+    if gang is not None and is_offer_gang(key) and scene.sighted:
+        return _end_offered(known, key, gang, scene)
     if gang is None or key in known.cache.sources:
         orphans.forget(key)
         return []
@@ -262,6 +284,18 @@ def _orphan(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     actions = orphans.look(key, gang, scene.moment, known.term.epoch)
     known.agenda.wake(key, orphans.next_look(key))
     return actions
+
+
+def _end_offered(known: Known, key: GangKey, gang: Gang, scene: Scene) -> list[Action]:
+    """Delete the Gang of an offer that is closed, or whose room another gang has on its record."""
+    source = known.cache.sources.get(key)
+    if source is not None and source.offered is not None:
+        follows = known.views.get(GangKey(key.namespace, source.offered.successor))
+        if follows is None or not follows.survey.durable:
+            known.agenda.wake(key, scene.moment.now + LATER)
+            return []
+    known.agenda.wake(key, scene.moment.now + ending.ORPHAN_DELAY)
+    return ending.clear_away(key, gang, known.term.epoch)
 
 
 def _is_of(pod: ObservedPod, cluster_uid: str) -> bool:

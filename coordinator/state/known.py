@@ -71,6 +71,22 @@ class Trial:
     """Why those of others were not, by namespace."""
 
 
+@dataclass(slots=True)
+class OfferProgress:
+    """What the leader knows of one GangOffer beyond what is written."""
+
+    offered_at: float | None = None
+    """Since when its room is offered (monotonic seconds); None where another leader did that."""
+    started_at: float | None = None
+    """Since when it is seen as Started."""
+    had_object: bool = False
+    """Whether the RayCluster that was created for it was there."""
+    term: int = 0
+    """The newest of its manager's leaders that was read."""
+    writing: bool = False
+    attempts: Attempts = field(default_factory=Attempts)
+
+
 @dataclass
 class Term:
     """What a leader knows beyond what is observed; thrown away when its term ends."""
@@ -91,6 +107,8 @@ class Term:
     """By gang the nodes on which nothing is released until nominations to them are taken back."""
     left: dict[GangKey, Left] = field(default_factory=dict)
     """By gang the nominated pods whose RayCluster is gone."""
+    offers: dict[str, OfferProgress] = field(default_factory=dict)
+    """By uid."""
     pace: Pace = field(default_factory=Pace)
     """That of nominations."""
     forbidden_until: float = NEVER

@@ -10,6 +10,7 @@ from kube.gang.form import InForm
 from kube.gang.source import Hindrance
 from kube.objects import names
 from kube.objects.base import Labels, OwnerReference
+from kube.objects.clusters.gang_offer import OFFER_KIND
 from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms, ray_pod_sets
@@ -26,6 +27,7 @@ _NO_COMPLETIONS: Mapping[str, int] = {}
 class RayClusterSource(InForm[RayCluster]):
     """A RayCluster whose pods KubeRay makes, and makes again when they are deleted."""
 
+    offered: ClassVar = None
     completions: ClassVar = _NO_COMPLETIONS
     may_exceed: ClassVar = False
     no_pods: ClassVar = _NO_PODS
@@ -65,6 +67,12 @@ class RayClusterSource(InForm[RayCluster]):
         if not ray_cluster.may_be_gang(meta.namespace, home):
             return OptIn(Answer.NO)
         return ray_cluster.opt_in(meta.labels, meta.annotations, namespace_labels)
+
+    @property
+    def takes_over(self) -> OwnerReference | None:
+        """The GangOffer that owns it: it was created for that one, and starts in its room."""
+        owners = self.form.metadata.owner_references
+        return next((each for each in owners if _is_offer(each)), None)
 
     def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
         """Read what it asks for."""
@@ -125,3 +133,7 @@ class RayClusterSource(InForm[RayCluster]):
     def added_priority(self, now: float) -> int:  # noqa: ARG002 - at any time
         """Its pods alone say how urgent it is."""
         return 0
+
+
+def _is_offer(owner: OwnerReference) -> bool:
+    return owner.kind == OFFER_KIND and owner.api_version.partition("/")[0] == names.GROUP

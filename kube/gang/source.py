@@ -41,6 +41,15 @@ class Hindrance(NamedTuple):
     message: str
 
 
+class Offered(NamedTuple):
+    """What is to stand in the place of a gang that is only asked about."""
+
+    successor: str
+    """The RayCluster that takes its room over."""
+    is_started: bool
+    """Whether that may start: the offer was accepted, and the member's coordinator said so."""
+
+
 class GangSource(Protocol):
     """The object that a gang is read of."""
 
@@ -76,6 +85,14 @@ class GangSource(Protocol):
 
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
         """Say whether it is a gang, where Muster is in the namespace `home`."""
+
+    @property
+    def offered(self) -> Offered | None:
+        """What may follow it, of a gang that another cluster asks about; None of all others."""
+
+    @property
+    def takes_over(self) -> OwnerReference | None:
+        """The GangOffer whose room it takes over; None where it has none."""
 
     # --- its pod sets
 

@@ -45,6 +45,7 @@ FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang o
 
 APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY
 APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier one is another
+DISPATCHER_LEASE = "muster-dispatcher"  # with the uid of the manager; on each member
 APP_WRAPPER_GROUP = "muster.dev/app-wrapper-group"  # beside them where it is not CodeFlare's
 POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set
 CREATED_BY = "muster.dev/created-by"  # on an AppWrapper: the user whose rights its objects need

@@ -142,7 +142,12 @@ def tell_without_pods(look: Look) -> Done:
 
 
 def resume(look: Look) -> Done:
-    """Resume the source once the placement is written, or when its user says so."""
+    """Resume the source once the placement is written, or when its user says so.
+
+    Of an offer nothing is resumed: what takes its room over is another gang.
+    """
+    if look.source.offered is not None:
+        return NOTHING_DONE
     view = look.view
     always = look.source.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
     cannot_wait = view.record.drops_held or bool(view.held.expected.foresight.unforeseeable)

@@ -16,7 +16,7 @@ def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
     known.orphan_reservations.adopt(moment.now + known.patience.arrival)
     known.agenda.dirty = set(known.cache.sources) | set(known.cache.gangs)
     known.agenda.dirty |= known.cache.keys_of_pods() | known.quota.gangs.keys()
-    known.agenda.dirty |= known.stray_gates.keys()
+    known.agenda.dirty |= known.stray_gates.keys() | known.cache.offers.keys()
     known.reports.census.changed |= known.queues.objects.keys()
     known.agenda.cycle_wanted = True
 
@@ -58,4 +58,5 @@ def regain_sight(event: SightRegained, known: Known, moment: Moment) -> None:
     known.blind.discard(event.watch)
     if not known.blind:
         known.agenda.dirty |= set(known.views) | set(known.cache.gangs) | known.term.left.keys()
+        known.agenda.dirty |= known.cache.offers.keys()
         known.agenda.cycle_wanted = True
