@@ -9,6 +9,7 @@ from coordinator.messages.actions import ReleasePod, ResumeRayCluster, WriteGang
 from kube.objects import names
 from tests.coordinator.api import Api, Key
 from tests.coordinator.builders import (
+    TEAM,
     Json,
     foreign_pod,
     gang_of,
@@ -21,7 +22,7 @@ from tests.coordinator.deeds import apart, in_zones
 from tests.coordinator.held import had_pods, held
 from tests.coordinator.journeys.test_queues import aged, queue
 from tests.coordinator.namespace_quota import QuotaWorld
-from tests.coordinator.ray_jobs import fail, ray_job
+from tests.coordinator.ray_jobs import fail, owned_by, ray_job, ray_service
 from tests.coordinator.world import World, key
 
 HOUR = 3600.0
@@ -541,6 +542,38 @@ def test_a_ray_jobs_next_try_is_no_further_member_and_starts_beside_the_other() 
     fail(world.api, "j")
     world.settle(seconds=60)
     assert (world.bound("a"), world.bound("j-2")) == ({"n1": 2}, {"n1": 2})
+
+
+def version(world: World, name: str) -> Json:
+    """A RayCluster of RayService s."""
+    service = world.api.get(Key("rayservices", TEAM, "s"))
+    return owned_by(service, gang_of(name, 1, annotations=together()))
+
+
+def test_a_ray_service_is_one_member_by_its_newest_version() -> None:
+    world = World(node("n1", cpu=6))
+    world.create(ray_service("s"))
+    world.create(version(world, "s-1"))
+    world.settle(seconds=30)
+    assert "1 of 2 members of pair is there: RayService s" in reason(world, "s-1")[1]
+    world.create(version(world, "s-2"))
+    world.settle(seconds=30)
+    said = "RayService s starts with its group by RayCluster s-2"
+    assert reason(world, "s-1") == ("WaitsForMembers", said)
+    world.create(member("a"))
+    world.settle(seconds=60)
+    assert (world.bound("a"), world.bound("s-2")) == ({"n1": 2}, {"n1": 2})
+
+
+def test_a_later_version_of_a_ray_service_starts_alone() -> None:
+    world = World(node("n1", cpu=6))
+    world.create(ray_service("s"))
+    world.create(version(world, "s-1"), member("a"))
+    world.settle(seconds=60)
+    assert (world.bound("a"), world.bound("s-1")) == ({"n1": 2}, {"n1": 2})
+    world.create(version(world, "s-2"))
+    world.settle(seconds=60)
+    assert [world.bound(each) for each in ("a", "s-1", "s-2")] == [{"n1": 2}] * 3
 
 
 def test_the_limit_of_a_namespace_counts_a_pair_once() -> None:
