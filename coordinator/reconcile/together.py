@@ -14,6 +14,7 @@ from coordinator.gang.source import opt_in_of
 from coordinator.gang.together import ALONE
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.foreseen.gang import is_foreseen
 from kube.objects import names
 from kube.ray.gang_terms import Problem
 from kube.ray.ray_cluster import Answer
@@ -160,9 +161,13 @@ def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None
         return NotReady(Reason.WAITS_FOR_MEMBERS, said)
     if look.view.record.drops_together:
         return not_supported(OLD_SCHEMA)
-    if look.view.held.phase is Phase.NONE and is_kept_back(look):
+    if look.view.held.phase is Phase.NONE and is_kept_back(look) and _has_pods(look):
         return not_supported(COUNTED)
     return None
+
+
+def _has_pods(look: Look) -> bool:
+    return any(not is_foreseen(pod) for pod in look.pods)
 
 
 def not_supported(what: str) -> NotReady:
