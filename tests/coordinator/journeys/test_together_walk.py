@@ -142,7 +142,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-@examples(30)
+@examples(10)
 @given(taken=deeds)
 def test_gangs_together_never_start_in_part(is_held: bool, taken: list[tuple[str, Any]]) -> None:
     walk = Walk(is_held=is_held)
