@@ -298,6 +298,7 @@ def shown(view: GangView) -> tuple[object, ...]:
     reason = asked.reason if isinstance(asked, NotReady) and member.asks is None else ""
     return (
         member.asks,
+        member.joins,
         reason,
         member.begun,
         placed.placement is not None and placed.together.stamp,
