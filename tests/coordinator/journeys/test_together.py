@@ -7,7 +7,9 @@ import pytest
 
 from coordinator.messages.actions import ReleasePod, ResumeRayCluster, WriteGangStatus
 from kube.objects import names
+from tests.coordinator import offers
 from tests.coordinator.api import Api, Key
+from tests.coordinator.app_wrappers import app_wrapper, job
 from tests.coordinator.builders import (
     TEAM,
     Json,
@@ -582,3 +584,22 @@ def test_the_limit_of_a_namespace_counts_a_pair_once() -> None:
     world.create(member("a"), member("b"), gang_of("c", 1))
     world.settle(seconds=60)
     assert [limit.older(key(each)) for each in "abc"] == [0, 0, 1]
+
+
+def test_what_another_cluster_asks_about_is_no_member() -> None:
+    asked = offers.member(offers.offer("a-1", gang_of("a", 1, annotations=together())))
+    said = offers.answer(asked)
+    assert said["phase"] == "Asked"
+    assert (
+        f'{names.TOGETHER}: "pair" is not valid; allowed: on a gang that stays' in said["message"]
+    )
+
+
+def test_an_app_wrapper_is_no_member() -> None:
+    wrapper = app_wrapper("w", job("work", 1))
+    wrapper["metadata"].setdefault("annotations", {}).update(together())
+    world = World(node("n1", cpu=8))
+    world.create(wrapper)
+    world.settle(seconds=60)
+    assert reason(world, "appwrapper.w")[0] == "Misconfigured"
+    assert "an AppWrapper starts all that it wraps at once" in reason(world, "appwrapper.w")[1]
