@@ -294,13 +294,13 @@ def _has_released(look: Look, view: GangView) -> bool:
 def shown(view: GangView) -> tuple[object, ...]:
     """Return what other members depend on of a gang."""
     member, placed = view.together, view.reservation
+    if member.begun and placed.placement is not None:
+        return (placed.together.stamp, view.eviction.whole is not None)
     asked = view.queueing.asked
     reason = asked.reason if isinstance(asked, NotReady) and member.asks is None else ""
     return (
         member.asks,
-        member.joins,
         reason,
-        member.begun,
         placed.placement is not None and placed.together.stamp,
         view.survey.durable,
         _has_its_pods(view),

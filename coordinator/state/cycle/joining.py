@@ -29,6 +29,9 @@ def join_up(known: Known, view: GangView) -> PendingGang | None:
     joined = joined_question(known, view)
     if joined is not None:
         known.cycles.joined.put(_questions(known, view))
+        moved = known.waiting_limit.note(view.key, joined.created)
+        known.cycles.looked_at |= moved
+        known.agenda.cycle_wanted |= bool(moved)
     return joined
 
 
