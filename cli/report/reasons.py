@@ -98,6 +98,11 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "all pods exist and the next decision is due",
         "nothing: it passes within a second or so",
     ),
+    Reason.WAITS_FOR_MEMBERS: Explanation(
+        "the gang starts together with others, and not all of them are there and ready; the "
+        "message names those that are, and how many are missing",
+        "create the others, or mend the one that the message names",
+    ),
     Reason.INSUFFICIENT_RESOURCES: Explanation(
         "there are nodes that could run the pods, and they have not enough room free",
         "wait, free room (the message names its holders), ask for less, or add nodes",
