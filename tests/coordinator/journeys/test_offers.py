@@ -93,8 +93,12 @@ def test_of_two_offers_for_one_room_the_second_waits() -> None:
 
 
 @pytest.mark.parametrize("rule", ["Strict", "Backfill"])
-def test_an_offer_that_waits_holds_nobody_up_and_stops_nobody(rule: str) -> None:
-    world = World(node("n1", cpu=4), queue("team", whenBlocked=rule, preemption=LOWER), HIGH)
+@pytest.mark.parametrize(("cpu", "quota"), [(4, 100), (100, 4)], ids=["room", "quota"])
+def test_an_offer_that_waits_holds_no_gang_up_and_stops_none(
+    rule: str, cpu: int, quota: int
+) -> None:
+    team = queue("team", cpu=quota, whenBlocked=rule, preemption=LOWER)
+    world = World(node("n1", cpu=cpu), team, HIGH)
     in_queue = {names.OPT_IN: "true", names.QUEUE: "team"}
     world.create(gang_of("first", 1, labels=in_queue))
     asked = gang_of("a", 3, labels=in_queue)
