@@ -113,6 +113,20 @@ def test_an_offer_that_waits_holds_no_gang_up_and_stops_none(
     assert not [each for each in world.leader.log if isinstance(each, EvictPod)]
 
 
+def test_an_offer_does_not_age_and_asks_for_no_nodes() -> None:
+    rules = {"className": "check.example", "backoffSeconds": 60}
+    team = queue("team", ageing={"maxWaitSeconds": 10, "maxPasses": 1}, provisioning=rules)
+    world = World(node("n1", cpu=4), team)
+    labels = {names.OPT_IN: "true", names.QUEUE: "team"}
+    world.create(gang_of("first", 1, labels=labels), offer("a-1", gang_of("a", 3, labels=labels)))
+    world.settle(seconds=60)
+    assert answer(world)["phase"] == "Asked"
+    world.create(gang_of("second", 1, labels=labels))
+    world.settle(seconds=10)
+    assert set(nodes_of(world, "second")) == {"n1"}
+    assert not list(world.api.all("provisioningrequests"))
+
+
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
