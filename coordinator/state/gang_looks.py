@@ -8,17 +8,20 @@ from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import Left, are_left
 from coordinator.gang.source import opt_in_of
 from coordinator.gang.start_window import is_starting
+from coordinator.gang.together import ALONE
+from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
 from coordinator.reconcile.next_wake import wake_at
 from coordinator.reconcile.submitter import room_beside
+from coordinator.reconcile.together import shown
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
-from coordinator.state.cycle.cycle_input import question_of
 from coordinator.state.cycle.device_facts import devices_left
+from coordinator.state.cycle.joining import join_up
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state.gang_views import note_astray, view_of
 from coordinator.state.known import Known
@@ -175,8 +178,10 @@ def _take_back_left(known: Known, key: GangKey, scene: Scene) -> Sequence[Action
 def _bound_waiting(known: Known, key: GangKey) -> None:
     """Count a gang among those of its namespace that wait; have those decided that come up."""
     view = known.views.get(key)
-    asked = question_of(view) if view is not None else None
+    asked = view.question if view is not None else None
     waits = asked is not None and bool(asked.minimum) and not asked.is_repair
+    if view is not None and view.together.joins:
+        asked = join_up(known, view)  # the one that asks for all is counted, and no other
     moved = known.waiting_limit.note(key, asked.created if asked is not None and waits else None)
     known.cycles.looked_at |= moved
     known.agenda.cycle_wanted |= bool(moved)
@@ -189,16 +194,37 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     if view is None or source is None:
         return _orphan(known, key, scene)
     view.unknown_keys = known.unknown_keys.of(key)
-    asked, look = question_of(view), Look(view, source, scene)
+    asked, look = view.question, Look(view, source, scene)
+    _begin_as_member(known, view)
     advance(look)
     view.looked_at = True
     _follow_up(known, look)
-    asks = question_of(view)
+    _show_members(known, view)
+    asks = view.question
     known.agenda.cycle_wanted |= asks is not None and asks != asked
     spacing = spacing_of(len(known.cycles.waiting))
     look.actions = view.telling.sift(look.actions, look.now, spacing)
     known.agenda.wake(key, wake_at(look))
     return [*look.actions, *decisions(look)]
+
+
+def _begin_as_member(known: Known, view: GangView) -> None:
+    """Note the group of a gang; what it asks for as a member is known once it was looked at."""
+    mate, member = known.cache.together.of(view.key), view.together
+    member.group = mate.asked if mate is not None else None
+    member.asks, member.joins = None, False
+
+
+def _show_members(known: Known, view: GangView) -> None:
+    """Have the others of its group looked at, where they may go by what changed of a gang."""
+    member, placed = view.together, view.reservation.together
+    if member.group is None and placed is ALONE and not member.shown:
+        return
+    before, member.shown = member.shown, shown(view)
+    if member.shown != before:
+        others = {each.key for each in known.cache.together.mates(view.key)}
+        others |= {GangKey(view.key.namespace, name) for name in placed.members}
+        known.agenda.dirty |= others - {view.key}
 
 
 def _follow_up(known: Known, look: Look) -> None:

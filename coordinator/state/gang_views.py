@@ -77,6 +77,8 @@ def _drop(known: Known, view: GangView, scene: Scene) -> None:
     known.turns.note(view.key, None)
     known.agenda.wake(view.key, None)
     known.agenda.lines.drop(view.key)
+    others = view.reservation.together.members
+    known.agenda.dirty |= {GangKey(view.key.namespace, name) for name in others} - {view.key}
 
 
 def note_astray(known: Known, view: GangView, nodes: frozenset[str]) -> None:

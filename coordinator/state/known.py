@@ -29,6 +29,7 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
+from coordinator.state.joined_gangs import JoinedGangs
 from coordinator.state.room.orphan_reservations import OrphanReservations
 from coordinator.state.room.reserved_room import ReservedRoom
 from coordinator.state.room.submitter_room import SubmitterRoom
@@ -60,8 +61,8 @@ class Trial:
 
     chosen: Mapping[GangKey, tuple[str, ...]]
     """Of each gang the replicas, none where all of it is."""
-    plan: Placement
-    """Where the waiting gang will be then."""
+    plans: Mapping[GangKey, Placement]
+    """Where the waiting gang will be then, and those that start together with it."""
     asked: set[str] = field(default_factory=set)
     """The namespaces whose disruption budgets are being read, or were."""
     budgets: dict[str, tuple[Budget, ...]] = field(default_factory=dict)
@@ -135,6 +136,8 @@ class Cycles:
     """How many placements were decided."""
     waiting: WaitingGangs = field(default_factory=lambda: WaitingGangs(QuotaTree([BUILT_IN])))
     """The gangs that the last one was asked about."""
+    joined: JoinedGangs = field(default_factory=JoinedGangs)
+    """Those of them that are asked for as one."""
     ages: Ages = field(default_factory=Ages)
     """Which of them have aged."""
     looked_at: set[GangKey] = field(default_factory=set)

@@ -15,6 +15,7 @@ from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms, ray_pod_sets
 from kube.ray.ray_cluster import Answer, OptIn
+from kube.ray.together import Together, together_asked
 from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
 
@@ -54,6 +55,11 @@ class RayClusterSource(InForm[RayCluster]):
         """Its generation, unless Ray's autoscaler edits the spec too."""
         elastic = self.form.spec.enable_in_tree_autoscaling
         return 0 if elastic else self.form.metadata.generation
+
+    @property
+    def together(self) -> Together | None:
+        """The group that its annotations name; KubeRay copies those of its RayJob or RayService."""
+        return together_asked(self.form.metadata.annotations)
 
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
         """Read its label, its annotation or its namespace."""

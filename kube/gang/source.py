@@ -14,6 +14,7 @@ from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms
 from kube.ray.ray_cluster import OptIn
+from kube.ray.together import Together
 from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
 
@@ -77,6 +78,10 @@ class GangSource(Protocol):
     @property
     def is_ours(self) -> bool:
         """Whether it names no controller that Muster leaves it to."""
+
+    @property
+    def together(self) -> Together | None:
+        """The group of gangs that it is to start with; None where it starts alone."""
 
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
         """Say whether it is a gang, where Muster is in the namespace `home`."""

@@ -1,4 +1,33 @@
-"""Preemption comes to an end, takes no more than it must, and nothing that a quota covers."""
+"""Preemption comes to an end, takes no more than it must, and nothing that a quota covers.
+
+Why it comes to an end (the rules and their words are those of docs/decisions/0034 and 0063). Let
+no gang come, none end by itself, and let victims wait again. For each guarantee X and each
+priority, the highest first, c(X) notes how many minimums are covered at X, and then which
+replicas of surplus are, as a row of bits. c is the c(X) of all guarantees, the deepest first,
+followed by the same of all running parts. It has finitely many values. With each admission and
+each preemption c grows in lexicographic order:
+
+1. A part that is not covered at X changes nothing at X when it goes. A part that is added and
+   covered leaves all before it as covered as it was, and a minimum is added as the last of its
+   priority.
+2. Admission without victims: by 1 each c(X) grows or stays, and the end of c grows.
+3. Preemption by P that some guarantee covers, X being the deepest. No victim covered at X comes
+   before P there: one of P's queue has a lower priority, one of another queue that counts at X
+   has its L at X or below, so that P would be covered below X. So c(X) grows. No c(Y) falls where
+   Y is as deep or deeper: on P's path Y does not cover P, so no victim of P's queue, and a victim
+   of another queue would need P covered below Y; off P's path Y is below L on the victim's, where
+   the victim is not covered.
+4. Preemption by P that none covers takes parts of P's queue of a lower priority that none covers.
+   All c(X) stay, and the end of c grows at P's priority.
+5. With `whileBorrowing` a victim V of another queue has a lower priority and is covered at no
+   guarantee that would not cover P. At the deepest X that covers P, V comes after P, so c(X)
+   grows; a Y as deep that covers V covers P too, against the choice of X. Where none covers P,
+   none covers V: as 4.
+
+Each victim is judged alone, so victims of all rules may be mixed, in whatever order they are
+chosen. Two gangs never stop each other in turn: after a reclaim P is covered where it was, and
+else priority forbids it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -34,6 +34,7 @@ def cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(meta)
     known.cache.put_source(key, source)
+    known.agenda.dirty |= known.cache.together.take_moved()
     known.agenda.dirty |= {key, *_offer_behind(source)}
 
 
@@ -50,6 +51,7 @@ def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
         known.cache.remove_source(event.key)
         known.agenda.dirty |= {*_offer_behind(before)}
         known.unknown_keys.gone(event.key)
+    known.agenda.dirty |= known.cache.together.take_moved()
     known.agenda.dirty.add(event.key)
     known.agenda.cycle_wanted = True
 

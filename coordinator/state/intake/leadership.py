@@ -2,6 +2,7 @@
 
 from coordinator.messages.events import SightLost, SightRegained, TermEnded, TermStarted
 from coordinator.queues.waiting_limit import WaitingLimit
+from coordinator.state.joined_gangs import JoinedGangs
 from coordinator.state.known import Known, Term
 from runtime.controller.moment import Moment
 from scheduling.queueing.waiting import WaitingGangs
@@ -44,6 +45,7 @@ def forget_term(known: Known) -> None:
     known.cycles.memory = None
     known.cycles.parts.clear()
     known.cycles.waiting = WaitingGangs(known.queues.tree)
+    known.cycles.joined = JoinedGangs()
 
 
 def lose_sight(event: SightLost, known: Known, moment: Moment) -> None:
