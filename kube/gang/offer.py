@@ -110,6 +110,7 @@ def _spec_of(written: msgspec.Raw) -> tuple[RayClusterSpec, str]:
 class OfferSource(InForm[OfferForm]):
     """A gang that another cluster asks about; no pod of it exists, or ever will under its name."""
 
+    together: ClassVar = None
     edition: ClassVar = 0
     takes_over: ClassVar = None
     completions: ClassVar = _NO_COMPLETIONS
