@@ -150,6 +150,11 @@ LATE_STARTS = Counter(
     "Starts of gangs that were ended because the minimum was not ready in time",
     ["queue"],
 )
+OFFERS = Counter(
+    "muster_offers_total",
+    "GangOffers that another cluster asked by, by the phase that they came to, and the reason",
+    ["phase", "reason"],
+)
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])

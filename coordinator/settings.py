@@ -90,6 +90,10 @@ class Settings(LeaderSettings):
     """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:
     there they add to the priority of the pods, and elsewhere they are ignored."""
 
+    gang_offers: bool = False
+    """Whether GangOffers are answered, by which other clusters ask for room; the component `member`
+    brings their definition and the rights."""
+
     record: Path | None = None
     """File that every event and every action is written to; unset: none are."""
 

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -90,15 +90,15 @@ def read_request(
         return BadReview(400, "not an AdmissionReview: nested more deeply than any object is")
 
 
-def patched(uid: str, patch: JsonPatch) -> bytes:
-    """Return the AdmissionReview that allows an object and changes it."""
+def patched(uid: str, patch: JsonPatch, warnings: Sequence[str] = ()) -> bytes:
+    """Return the AdmissionReview that allows an object and changes it; kubectl prints warnings."""
     encoded = base64.b64encode(orjson.dumps(patch)).decode()
-    return _answer(uid, allowed=True, patchType="JSONPatch", patch=encoded)
+    return _answer(uid, warnings, allowed=True, patchType="JSONPatch", patch=encoded)
 
 
-def untouched(uid: str) -> bytes:
-    """Return the AdmissionReview that allows an object as it is."""
-    return _answer(uid, allowed=True)
+def untouched(uid: str, warnings: Sequence[str] = ()) -> bytes:
+    """Return the AdmissionReview that allows an object as it is; kubectl prints warnings."""
+    return _answer(uid, warnings, allowed=True)
 
 
 def denied(uid: str, deny: Deny) -> bytes:
@@ -107,8 +107,8 @@ def denied(uid: str, deny: Deny) -> bytes:
     return _answer(uid, allowed=False, status=status)
 
 
-def _answer(uid: str, **said: object) -> bytes:
-    response = {"uid": uid, **said}
+def _answer(uid: str, warnings: Sequence[str] = (), **said: object) -> bytes:
+    response = {"uid": uid, **said, **({"warnings": warnings} if warnings else {})}
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 

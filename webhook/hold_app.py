@@ -1,7 +1,7 @@
 """Answers reviews of RayClusters over HTTPS: suspended until admission, or left alone.
 
 Nothing is refused here, and nothing waits for long: a RayCluster that is not held has its pods
-gated, as if this did not exist.
+gated, as if this did not exist. Of a group of gangs that cannot be, whoever creates it is warned.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from webhook.holding import (
     decide_hold,
     queues_of,
     read_hold_review,
+    warnings_of,
 )
 from webhook.metrics import Metrics
 from webhook.quota_room import lacks_room
@@ -154,8 +155,8 @@ class HoldWebhook:
             return refusal_of(review.status, review.message)
         decision = await self._decided(review)
         self._metrics.reviews["held" if isinstance(decision, Hold) else "untouched"].inc()
-        patch = decision.patch
-        answered = patched(review.uid, patch) if patch else untouched(review.uid)
+        patch, told = decision.patch, warnings_of(review)
+        answered = patched(review.uid, patch, told) if patch else untouched(review.uid, told)
         return web.Response(body=answered, content_type=JSON)
 
     async def _decided(self, review: HoldReview) -> Hold | Leave:

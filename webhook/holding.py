@@ -1,7 +1,7 @@
 """Decides the review of a RayCluster: suspend it until its gang is admitted, or leave it alone.
 
-Held is what asks for it, and what no ResourceQuota of its namespace has room for now: its pods
-would take a part of the quota, and no gang could use that part.
+Held is what asks for it, what starts together with others, and what no ResourceQuota of its
+namespace has room for now: its pods would take a part of the quota that no gang could use.
 
 Pure and synchronous, as the review of pods is: where a namespace or a RayJob has to be read, the
 answer is what to read. What cannot be found out is left alone: KubeRay then creates the pods, and
@@ -26,10 +26,11 @@ from kube.objects.base import Labels
 from kube.objects.core import Namespace
 from kube.objects.queues.queue import CREATE_WHEN_ADMITTED, GangQueue
 from kube.objects.ray import RayCluster, RayJob
-from kube.ray.gang_terms import queue_asked
+from kube.ray.gang_terms import Problem, queue_asked
 from kube.ray.held_start import HELD, asks_to_be_held, is_held, never_held, never_suspended
 from kube.ray.ray_cluster import Answer, opt_in
 from kube.ray.ray_owner import controller_of
+from kube.ray.together import together_faults
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, wrapped_by
 from scheduling.model.queue import Queue
 from scheduling.queueing.membership import NotAllowed, Selections
@@ -169,6 +170,12 @@ def decide_hold(
         return _held(review)
     is_asked_for = _is_asked_for(cluster, labels, queues)
     return _unless_its_owner_forbids(review, cluster, was_read) if is_asked_for else _left(cluster)
+
+
+def warnings_of(review: HoldReview) -> list[str]:
+    """Say what is wrong with the group that a RayCluster names; its gang waits for that as well."""
+    annotations = review.cluster.metadata.annotations if review.cluster is not None else {}
+    return [Problem(*each).message for each in together_faults(annotations)]
 
 
 def _rules_of(found: GangQueue) -> Queue:

@@ -19,9 +19,10 @@ from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Outlook
 from kube.gang.form import InForm
 from kube.gang.source import Hindrance, Stage
+from kube.objects import names
 from kube.objects.base import Labels, OwnerReference
 from kube.ray import ray_cluster
-from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms
+from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, Problem, gang_terms
 from kube.ray.ray_cluster import OptIn
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import gang_holder
@@ -29,6 +30,8 @@ from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
 
 MINUTE = 60.0
+
+_NO_MEMBER = "on a RayCluster, RayJob or RayService; an AppWrapper starts all that it wraps at once"
 
 MOST_ADDED = 2.0**31
 """That an AppWrapper can add to the priority of its pods, or take from it."""
@@ -38,6 +41,9 @@ MOST_ADDED = 2.0**31
 class WrapperSource(InForm[StandIn]):
     """An AppWrapper, by what stands in for it; its generation counts changes of its phase."""
 
+    together: ClassVar = None
+    offered: ClassVar = None
+    takes_over: ClassVar = None
     may_exceed: ClassVar = True
     resumable: ClassVar = None
     refused_pods: ClassVar = ""
@@ -73,7 +79,10 @@ class WrapperSource(InForm[StandIn]):
         return ray_cluster.opt_in(meta.labels, meta.annotations, namespace_labels)
 
     def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
-        """Read what it asks for."""
+        """Read what it asks for; it is no member of a group of gangs that start together."""
+        group = self.form.metadata.annotations.get(names.TOGETHER)
+        if group is not None:
+            return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
         return gang_terms(self.form, namespace_labels, selections, pod_sets)
 
     @property

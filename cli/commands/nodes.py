@@ -42,19 +42,21 @@ def command(
 ) -> None:
     """Print what is used (#), reserved (=) and free (.) of the GPUs of pools and nodes.
 
-    Where no node has a GPU it is CPU and memory.
+    Where no node has a GPU it is CPU and memory. Devices by claim count by their DeviceClass.
     FIT n is how many more pods of n GPUs fit, each size counted alone, with the CPU and memory
     that pods of the cluster typically take beside a GPU. It needs the right to list nodes and
-    pods: see the ClusterRole muster-viewer.
+    pods, and of devices by claim DeviceClasses, ResourceSlices, ResourceClaims and
+    DeviceTaintRules: see the ClusterRole muster-viewer.
     """
     from cli.read.cluster import read_gangs_anywhere  # noqa: PLC0415
+    from cli.read.devices import with_devices  # noqa: PLC0415
     from cli.report.room.nodes import nodes_report  # noqa: PLC0415
     from cli.report.snapshot import GANGS, NODES, PODS  # noqa: PLC0415
     from cli.show.nodes import table  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
 
     async def work(reader: Reader) -> NodesReport:
-        found = await read_gangs_anywhere(reader, GANGS, NODES, PODS)
+        found = await with_devices(reader, await read_gangs_anywhere(reader, GANGS, NODES, PODS))
         report = nodes_report(found, resource, pool_label)
         missing = [each for each in resource if each not in report.offered]
         if missing and report.is_known:

@@ -58,6 +58,7 @@ def command(
     if watch and output in ("json", "yaml"):
         raise click.UsageError("--watch shows tables: -o table or -o wide")
     from cli.read.cluster import read_gangs_anywhere, read_snapshot  # noqa: PLC0415
+    from cli.read.devices import with_devices  # noqa: PLC0415
     from cli.report.snapshot import GANGS, NODES, PODS, QUEUES  # noqa: PLC0415
     from cli.report.status import status_report  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
@@ -70,7 +71,7 @@ def command(
             found = await read_snapshot(reader, *kinds)
         else:
             found = await read_gangs_anywhere(reader, *kinds, fallback=namespace)
-        return status_report(found, namespace, queue)
+        return status_report(await with_devices(reader, found), namespace, queue)
 
     async def work(reader: Reader) -> StatusReport:
         if watch:

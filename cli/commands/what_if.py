@@ -19,7 +19,7 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.forecast.changes import Changes
+    from cli.imports.outcome import Source
     from cli.read.reader import Reader
     from cli.read.target import Target
     from cli.report.forecast.what_if import WhatIfReport
@@ -72,6 +72,7 @@ def command(
     and GangQueues of all namespaces.
     """
     from cli.read.forecast.changes import read_changes  # noqa: PLC0415 - a start must not pay for it
+    from cli.read.forecast.what_if import read_what_if  # noqa: PLC0415
     from cli.show.forecast.what_if import table  # noqa: PLC0415
     from cli.show.output import note, show  # noqa: PLC0415
 
@@ -82,8 +83,8 @@ def command(
 
     async def work(reader: Reader) -> WhatIfReport:
         try:
-            changes = read_changes(said, files, namespace or reader.namespace)
-            return await _asked(reader, changes)
+            changes = read_changes(said, _sources(files), namespace or reader.namespace)
+            return await read_what_if(reader, changes)
         except Fault as fault:
             raise Unusable(str(fault)) from None
 
@@ -92,16 +93,13 @@ def command(
     show(report, output, table(report, output))
 
 
-async def _asked(reader: Reader, changes: Changes) -> WhatIfReport:
-    import msgspec  # noqa: PLC0415
+def _sources(files: tuple[str, ...]) -> list[Source]:
+    from cli.files import read_files  # noqa: PLC0415
 
-    from cli.forecast.changes import check  # noqa: PLC0415
-    from cli.forecast.what_if import what_if  # noqa: PLC0415
-    from cli.read.forecast.asking import read_pictured  # noqa: PLC0415
-
-    check(changes)
-    found = await read_pictured(reader, changes.asked, {each.queue for each in changes.quotas})
-    return msgspec.structs.replace(what_if(found.pictured, changes), unread=found.unread)
+    found = read_files(files)
+    if files and not found:
+        raise Fault(f"{', '.join(files)}: there is no object in it")
+    return found
 
 
 command = add_options(command, _OPTIONS)

@@ -30,6 +30,7 @@ VOLUMES = "its pods mount volumes"
 CLAIMS = "its pods have devices by claim"
 PORTS = "it asks for host ports"
 ENDING = "pods of it are ending, or should have"
+TOGETHER = "it started together with others"
 STOPPED = "its queue is stopped: it would not start again"
 NOT_WHOLE = "it does not run whole: pods of it wait"
 
@@ -90,6 +91,8 @@ def _why_kept(
         return kept or "it is of no RayCluster that Muster knows"
     if parts[0].queue in known.queues.stops:
         return STOPPED
+    if view.reservation.together.members:
+        return TOGETHER
     terms = view.understood.terms
     if terms is not None and terms.topology is not None:
         return TOPOLOGY

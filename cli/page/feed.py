@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from cli.endings import CannotRead
 from cli.read.cluster import read_gangs_anywhere
+from cli.read.devices import with_devices
 from cli.read.reader import Reader
 from cli.report.page import PageReport, page_report
 from cli.report.snapshot import GANGS, NODES, PODS, QUEUES
@@ -19,7 +20,7 @@ SHARE = 0.2
 async def read_status(reader: Reader) -> StatusReport:
     """Read what the page shows of all gangs, with the rights of the reader."""
     found = await read_gangs_anywhere(reader, GANGS, QUEUES, NODES, PODS)
-    return await asyncio.to_thread(status_report, found)
+    return await asyncio.to_thread(status_report, await with_devices(reader, found))
 
 
 def pause_after(seconds: float, period: float) -> float:

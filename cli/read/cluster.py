@@ -29,7 +29,7 @@ async def read_snapshot(
         kind: _list(reader, kind, namespace) for kind in kinds
     }
     answers = await asyncio.gather(*lists.values(), return_exceptions=True)
-    found: dict[str, tuple[Any, ...]] = {}
+    found: dict[str, Any] = {}
     unread: list[Unread] = []
     for kind, answer in zip(lists, answers, strict=True):
         if isinstance(answer, NotAllowed) and kind not in essential:

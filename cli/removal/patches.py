@@ -65,14 +65,14 @@ def job_resumption(job: RayJob) -> dict[str, Any]:
     return {"metadata": told, "spec": {"suspend": False}}
 
 
-def without_finalizer(queue: AnyObject) -> JsonPatch:
-    """Take Muster's finalizer off a GangQueue, and no other; nothing where it has none."""
-    held = queue.metadata.finalizers
-    if names.QUEUE_FINALIZER not in held:
+def without_finalizer(held: AnyObject, finalizer: str = names.QUEUE_FINALIZER) -> JsonPatch:
+    """Take one of Muster's finalizers off an object; nothing where it does not have it."""
+    found = held.metadata.finalizers
+    if finalizer not in found:
         return []
-    path = f"/metadata/finalizers/{held.index(names.QUEUE_FINALIZER)}"
+    path = f"/metadata/finalizers/{found.index(finalizer)}"
     return [
-        {"op": "test", "path": "/metadata/uid", "value": queue.metadata.uid},
-        {"op": "test", "path": path, "value": names.QUEUE_FINALIZER},
+        {"op": "test", "path": "/metadata/uid", "value": held.metadata.uid},
+        {"op": "test", "path": path, "value": finalizer},
         {"op": "remove", "path": path},
     ]

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+from kube.devices.device_index import DeviceIndex
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
 from kube.objects.queues.queue import GangQueue
 
-GANGS, QUEUES, NODES, PODS = "gangs", "queues", "nodes", "pods"
+GANGS, QUEUES, NODES, PODS, DEVICES = "gangs", "queues", "nodes", "pods", "devices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,11 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The objects of one moment; `namespace` is the one of the gangs, empty for all."""
+    """The objects of one moment; `namespace` is the one of the gangs, empty for all.
+
+    `pods` are those on nodes. `devices` are given where the cluster has classes of some, with the
+    pods that are not bound (`unbound`) where a placement may promise devices to them.
+    """
 
     gangs: tuple[Gang, ...] = ()
     queues: tuple[GangQueue, ...] = ()
@@ -27,6 +32,8 @@ class Snapshot:
     pods: tuple[Pod, ...] = ()
     namespace: str = ""
     unread: tuple[Unread, ...] = ()
+    devices: DeviceIndex | None = None
+    unbound: tuple[Pod, ...] = ()
 
     def lacks(self, kind: str) -> bool:
         """Say whether a kind could not be listed."""

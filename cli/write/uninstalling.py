@@ -41,7 +41,8 @@ from cli.write.survey import Survey, list_served, read_gated, read_held, read_jo
 from cli.write.writer import NotWritten, Writer
 from kube.api import resources
 from kube.api.kinds import Found
-from kube.api.resources import CONFIG_MAPS, GANG_QUEUES, NAMESPACES, Resource
+from kube.api.resources import CONFIG_MAPS, GANG_OFFERS, GANG_QUEUES, NAMESPACES, Resource
+from kube.objects.clusters.gang_offer import FINALIZER
 from kube.objects.names import KUBE_SYSTEM, PART_OF, PART_OF_MUSTER
 
 LABEL: Final = f"{PART_OF}={PART_OF_MUSTER}"
@@ -190,6 +191,7 @@ async def uninstall(
     if await _something_waits(writer.reader, told):
         return
     await _let_queues_go(writer, told, delete=not keep_crds and not found.releases)
+    await _let_offers_go(writer, told)
     if found.releases:
         await give_leases_back(writer, survey, elsewhere, told)
         for each in found.releases:
@@ -241,6 +243,22 @@ async def _let_queues_go(writer: Writer, told: Told, *, delete: bool) -> None:
 
     done = await until_none_is_left("GangQueues", held, let_go, told)
     told.say(f"{counted(done, 'GangQueue')} let go")
+
+
+async def _let_offers_go(writer: Writer, told: Told) -> None:
+    """Take Muster's finalizer off all GangOffers; they stay, for what runs for one goes with it."""
+
+    async def held() -> list[AnyObject]:
+        found = await list_served(writer.reader, GANG_OFFERS, AnyObject)
+        return [each for each in found if without_finalizer(each, FINALIZER)]
+
+    async def let_go(offer: AnyObject) -> NotWritten | None:
+        path = GANG_OFFERS.path(offer.metadata.namespace, offer.metadata.name)
+        return await writer.json_patch(path, without_finalizer(offer, FINALIZER))
+
+    done = await until_none_is_left("GangOffers", held, let_go, told)
+    if done:
+        told.say(f"{counted(done, 'GangOffer')} let go; their definition is kept")
 
 
 async def _delete_all(writer: Writer, told: Told, kind: Resource, *, wait: bool = True) -> None:

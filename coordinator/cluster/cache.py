@@ -18,9 +18,11 @@ from coordinator.cluster.devices import Devices
 from coordinator.cluster.foreseen_gangs import ForeseenGangs
 from coordinator.cluster.node_requests import NodeRequests
 from coordinator.cluster.ray_owners import RayOwners
+from coordinator.cluster.together_index import TogetherIndex
 from coordinator.messages.events import Teller
 from kube.codec.node import node, resources_of_class
 from kube.codec.observed_pod import ObservedPod
+from kube.gang.offer import OfferForm
 from kube.gang.source import GangSource
 from kube.objects import core as core_objects
 from kube.objects.core import DeviceClass, Namespace, PriorityClass
@@ -56,6 +58,9 @@ class ClusterCache:
         self.pods: dict[tuple[str, str], ObservedPod] = {}
         self.sources: dict[GangKey, GangSource] = {}
         self.owners = RayOwners()
+        self.together = TogetherIndex()
+        self.offers: dict[GangKey, OfferForm] = {}
+        """All GangOffers, by their gangs; those that are open, or Started, are sources too."""
         self.gangs: dict[GangKey, Gang] = {}
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, Namespace] = {}
@@ -247,12 +252,17 @@ class ClusterCache:
 
     def put_source(self, key: GangKey, source: GangSource) -> None:
         """Take in a RayCluster in place of the one that was known by its name."""
-        self.remove_source(key)
+        self._orphan(key)
         self.sources[key] = source
         self.owners.adopt(key, source)
+        self.together.put(key, source)
 
     def remove_source(self, key: GangKey) -> None:
         """Forget the RayCluster of a name; an unknown one is no matter."""
+        self._orphan(key)
+        self.together.drop(key)
+
+    def _orphan(self, key: GangKey) -> None:
         known = self.sources.pop(key, None)
         if known is not None:
             self.owners.orphan(key, known)

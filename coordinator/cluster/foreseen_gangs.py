@@ -7,6 +7,7 @@ the same. To claim, and to judge a gang beside all claims, costs the same howeve
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Set
+from itertools import chain
 
 from kube.foreseen.namespace_quota import Charges, Scoped
 from scheduling.model.gang import GangKey
@@ -47,15 +48,15 @@ class QuotaClaims:
         """Return the claim of one gang."""
         return self._claims.get(key, {})
 
-    def beside(self, key: GangKey) -> tuple[int, Charges]:
-        """Return how many gangs have claims beside this one, and what these come to."""
-        mine = self._claims.get(key)
-        if mine is None:
+    def beside(self, *keys: GangKey) -> tuple[int, Charges]:
+        """Return how many gangs have claims beside these, and what those come to."""
+        mine = [self._claims[key] for key in keys if key in self._claims]
+        if not mine:
             return len(self._claims), self.sum
         others = {scoped: Counter(amounts) for scoped, amounts in self.sum.items()}
-        for scoped, amounts in mine.items():
+        for scoped, amounts in chain.from_iterable(each.items() for each in mine):
             others[scoped].subtract(amounts)
-        return len(self._claims) - 1, others
+        return len(self._claims) - len(mine), others
 
 
 class ForeseenGangs:
@@ -150,10 +151,13 @@ class ForeseenGangs:
         claims = self._claims.get(key.namespace)
         return claims.of(key) if claims is not None else {}
 
-    def claimed_beside(self, key: GangKey) -> tuple[int, Charges]:
-        """Return how many other gangs of the namespace have claims, and what these come to."""
+    def claimed_beside(self, key: GangKey, *mates: GangKey) -> tuple[int, Charges]:
+        """Return how many other gangs of the namespace have claims, and what these come to.
+
+        `mates` are gangs that start with this one, and are none of those.
+        """
         claims = self._claims.get(key.namespace)
-        return claims.beside(key) if claims is not None else (0, {})
+        return claims.beside(key, *mates) if claims is not None else (0, {})
 
     def claimed_in(self, namespace: str) -> Charges:
         """Return what all claims of a namespace come to."""

@@ -27,6 +27,8 @@ class Record:
     """A write that changes the placement in it is under way."""
     drops_held: bool = False
     """The API server has the Gangs' definition (CRD) of a release without held starts."""
+    drops_together: bool = False
+    """It has that of a release without gangs that start together."""
     attempts: Attempts = field(default_factory=Attempts)
     urgency: Urgency = field(default_factory=Urgency)
     due: float | None = None

@@ -9,17 +9,45 @@ from appwrapper.gang.stand_in import StandIn
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.demand import NotReady
 from kube.codec.observed_pod import ObservedPod
+from kube.gang.offer import OfferForm, OfferSource
 from kube.gang.ray_cluster import RayClusterSource
 from kube.gang.source import GangSource
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from kube.ray.ray_cluster import OptIn
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import offer_gang
 from scheduling.model.verdict import Reason
 
 
 def source_of(told: RayCluster) -> GangSource:
     """Return what answers for an object that a watch told; nothing else asks what that is."""
+    if isinstance(told, OfferForm):
+        return OfferSource(told)
     return WrapperSource(told) if isinstance(told, StandIn) else RayClusterSource(told)
+
+
+def offer_of(source: GangSource, cache: ClusterCache) -> GangSource | None:
+    """Return the offer whose room a source is to take over; None where there is none any more.
+
+    An offer is about one RayCluster: one of another name that it owns takes nothing over.
+    """
+    meta, made_for = source.metadata, source.takes_over
+    if made_for is None:
+        return None
+    found = cache.sources.get(GangKey(meta.namespace, offer_gang(made_for.name)))
+    offered = found.offered if found is not None and found.metadata.uid == made_for.uid else None
+    return found if offered is not None and offered.successor == meta.name else None
+
+
+def is_taken_over(source: GangSource, cache: ClusterCache) -> bool:
+    """Say whether the room of an offer is that of another gang by now."""
+    if source.offered is None or not source.offered.is_started:
+        return False
+    key = GangKey(source.metadata.namespace, source.offered.successor)
+    follows = cache.sources.get(key)
+    made_for = follows.takes_over if follows is not None else None
+    return made_for is not None and made_for.uid == source.metadata.uid
 
 
 def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:

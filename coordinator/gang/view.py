@@ -25,6 +25,7 @@ from coordinator.gang.setbacks.below_minimum import Breaks
 from coordinator.gang.setbacks.late_starts import LateStarts
 from coordinator.gang.setbacks.refused_releases import Retreat
 from coordinator.gang.terms import Understood
+from coordinator.gang.together import ALONE, Membership, PlacedSet
 from coordinator.messages.actions import Regarding
 from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import Telling
@@ -55,6 +56,8 @@ class Reservation:
     """The number of the last placement among those of all gangs."""
     admitted_at: float | None = None
     """When the gang got a placement while it had none, in seconds since 1970."""
+    together: PlacedSet = ALONE
+    """With which others it was placed at once, also part of the record."""
     minimums: dict[str, int] = field(default_factory=dict)
     """How many pods of each pod set had to start at once when it began, or fewer since; empty where
     that is only in the record. Also written by `reconcile.terms`."""
@@ -125,6 +128,7 @@ class GangView:
     not_held: str = ""
     """Why it is not held though it is to be; written by `reconcile.held_start`."""
     quota: QuotaShare = field(default_factory=QuotaShare)
+    together: Membership = field(default_factory=Membership)
     nodes: NodeCalls = field(default_factory=NodeCalls)
     record: Record = field(default_factory=Record)
     course: Course = field(init=False)
@@ -177,6 +181,14 @@ class GangView:
     def is_finished(self) -> bool:
         """Whether what the gang was for has ended: it counts nowhere."""
         return isinstance(self.queueing.asked, NotReady) and self.queueing.asked.is_final
+
+    @property
+    def question(self) -> PendingGang | None:
+        """What the gang asks of a cycle, once there is a record that can hold the answer."""
+        asked = self.queueing.asked
+        if self.record.gang is None or not isinstance(asked, PendingGang):
+            return None
+        return asked
 
     @property
     def asks_for_minimum(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from coordinator.messages.offer_actions import OfferAction
 from kube.codec.provisioning import NodeRequest
 from kube.objects.core import Pod
 from kube.objects.gang import GangSpec, GangStatus
@@ -333,6 +334,7 @@ GangAction = (
     | ResumeRayCluster
     | SuspendRayCluster
     | WakeKubeRay
+    | OfferAction
     | AskForNodes
     | DropNodeRequest
     | EmitEvent

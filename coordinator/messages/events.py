@@ -12,6 +12,7 @@ from coordinator.messages.write_ends import (
     EvictionTried,
     NodeRequestWriteEnded,
     NominationEnded,
+    OfferWriteEnded,
     PodPatchEnded,
     QueueWriteEnded,
     RayClusterWriteEnded,
@@ -21,6 +22,7 @@ from coordinator.messages.write_ends import (
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import NodeRequest
 from kube.devices.device_facts import DeviceFact
+from kube.gang.offer import OfferForm
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
@@ -81,6 +83,21 @@ class ClusterSeen:
 @dataclass(frozen=True, slots=True)
 class ClusterGone:
     """The RayCluster of this name and uid was removed."""
+
+    key: GangKey
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfferSeen:
+    """A GangOffer was added or changed; it is under the name of its gang."""
+
+    offer: OfferForm
+
+
+@dataclass(frozen=True, slots=True)
+class OfferGone:
+    """The GangOffer of this gang and uid was removed."""
 
     key: GangKey
     uid: str
@@ -329,6 +346,8 @@ Event = (
     | NodeGone
     | ClusterSeen
     | ClusterGone
+    | OfferSeen
+    | OfferGone
     | RayOwnerSeen
     | RayOwnerGone
     | GangSeen
@@ -363,6 +382,7 @@ Event = (
     | BudgetsRead
     | RayJobWriteEnded
     | RayClusterWriteEnded
+    | OfferWriteEnded
     | AdmissionRuleSeen
     | AdmissionRuleGone
     | AdmissionRulesListed

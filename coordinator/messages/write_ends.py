@@ -114,3 +114,16 @@ class NominationEnded:
     gang: GangKey
     uid: str
     forbidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfferWriteEnded:
+    """The write of a GangOffer ended; None: done, else what was said.
+
+    `term` is that of the manager's leader, where it was read before a start; 0 where it was not.
+    """
+
+    gang: GangKey
+    uid: str
+    error: str | None
+    term: int = 0

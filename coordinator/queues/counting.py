@@ -5,7 +5,7 @@ taken from gangs that run, and in what comes free when they end.
 """
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.source import opt_in_of
+from coordinator.gang.source import is_taken_over, opt_in_of
 from kube.codec.observed_pod import STRAYS, ObservedPod
 from kube.gang.source import GangSource
 from kube.ray.ray_cluster import Answer
@@ -41,6 +41,6 @@ def is_out(cache: ClusterCache, key: GangKey) -> bool:
 def concerns_us(cache: ClusterCache, key: GangKey, source: GangSource) -> bool:
     """Say whether a RayCluster is a gang, or was one and is not let go yet."""
     if opt_in_of(source, cache).answer is not Answer.NO:
-        return source.is_ours
+        return source.is_ours and not is_taken_over(source, cache)
     ours = cache.members(key, source.metadata.uid)
     return source.is_held or key in cache.gangs or any(pod.gated for pod in ours)

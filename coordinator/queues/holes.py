@@ -6,7 +6,7 @@ moved since its last turn.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -29,35 +29,39 @@ ANY_NODE = NodeRules()
 class QueueHoles:
     """The holes of all queues at one moment; counted when they are first asked for.
 
-    `nodes` are read at that time, and may be a view that later events change.
+    `read` returns the nodes at that time, and what of them is counted. It may be a view that later
+    events change.
     """
 
     def __init__(
-        self, nodes: NodeSnapshot, resources: Sequence[str], rules: Mapping[str, NodeRules]
+        self,
+        read: Callable[[], tuple[NodeSnapshot, Sequence[str]]],
+        rules: Mapping[str, NodeRules],
     ) -> None:
-        self._nodes, self._resources, self._rules = nodes, resources, rules
+        self._read, self._rules = read, rules
 
     @cached_property
-    def _by_resource(self) -> Mapping[str, Holes]:
-        offered = [each for each in self._resources if each in self._nodes.row]
-        return {each: holes(self._nodes, each) for each in offered}
+    def _counted(self) -> tuple[NodeSnapshot, Mapping[str, Holes]]:
+        nodes, resources = self._read()
+        return nodes, {each: holes(nodes, each) for each in resources if each in nodes.row}
 
     def of(self, queue: str) -> list[dict[str, Any]]:
         """Return the holes of one queue as its status has them, by resource and size."""
         rules = self._rules.get(queue, ANY_NODE)
+        nodes, by_resource = self._counted
         return [
             {"resource": resource, "size": size, "pods": typical, "atMost": at_most}
-            for resource, found in self._by_resource.items()
-            for size, typical, at_most in found.on(self._mask(rules.labels_for([resource])))
+            for resource, found in by_resource.items()
+            for size, typical, at_most in found.on(_mask(nodes, rules.labels_for([resource])))
         ]
 
-    def _mask(self, labels: Labels) -> Mask:
-        """Return the nodes that have all these labels."""
-        traits = self._nodes.traits
-        wanted = np.ones(len(self._nodes.names), dtype=np.bool_)
-        for key, value in labels:
-            wanted &= traits.label(key).among((value,))
-        return wanted
+
+def _mask(nodes: NodeSnapshot, labels: Labels) -> Mask:
+    """Return the nodes that have all these labels."""
+    wanted = np.ones(len(nodes.names), dtype=np.bool_)
+    for key, value in labels:
+        wanted &= nodes.traits.label(key).among((value,))
+    return wanted
 
 
 class HoleTurns:

@@ -28,6 +28,7 @@ from coordinator.reconcile.pod_writes.nominations import nominate_pods
 from coordinator.reconcile.pod_writes.releases import release_pods
 from coordinator.reconcile.record.events import tell_user
 from coordinator.reconcile.record.recording import sync_record, write_record
+from coordinator.reconcile.repair.broken_sets import drop_broken_set
 from coordinator.reconcile.repair.lost_slots import (
     drop_lost_slots,
     drop_void_placement,
@@ -40,6 +41,7 @@ from coordinator.reconcile.setbacks.below_minimum import end_broken
 from coordinator.reconcile.setbacks.late_starts import time_out
 from coordinator.reconcile.setbacks.refused_releases import retreat
 from coordinator.reconcile.terms import expect_deletions, understand
+from coordinator.reconcile.together import wait_for_members
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating
 
@@ -61,9 +63,11 @@ STEPS: tuple[Step, ...] = (
     drop_lost_slots,
     keep_late_releases,
     drop_void_placement,
+    drop_broken_set,
     end_kept_slots,
     tell_kept_slots,
     ask,
+    wait_for_members,
     hear_owner,
     claim_what_is_to_come,
     note_stake,

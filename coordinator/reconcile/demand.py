@@ -20,6 +20,7 @@ from coordinator.gang.pods.growth import in_one_piece
 from coordinator.gang.pods.kept_slots import Kept
 from coordinator.gang.pods.pod_sets import Standing
 from coordinator.gang.setbacks.below_minimum import breaks_at
+from coordinator.gang.source import is_taken_over, offer_of
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.setbacks import late_starts
 from coordinator.reconcile.status.explained import HEAD_NOT_REMADE
@@ -27,7 +28,7 @@ from coordinator.reconcile.submitter import with_its_submitter
 from kube.gang.source import Stage
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import HEAD, GangTerms
-from scheduling.model.gang import PendingGang, Topology
+from scheduling.model.gang import LAST, PendingGang, Topology
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
 
@@ -66,7 +67,7 @@ def _demand(look: Look, refused: str) -> Demand:
         return Settled()
     if not any(each.terms.count for each in view.survey.standing):
         return NotReady(*look.source.no_pods)
-    paused = pause_of(look)
+    paused = pause_of(look) or unaccepted(look)
     if paused is not None:
         return paused
     found = _demand_by(look, terms, refused)
@@ -74,6 +75,18 @@ def _demand(look: Look, refused: str) -> Demand:
         waits = adoption.hindrance(view.survey.standing)
         return NotReady(Reason.NOT_RELEASED_BY_MUSTER, waits) if waits else found
     return _in_queue(look, terms, found) if isinstance(found, PendingGang) else found
+
+
+def unaccepted(look: Look) -> NotReady | None:
+    """Start nothing that was created for an offer which is not, or no longer, Started."""
+    made_for = look.source.takes_over
+    if made_for is None or look.view.reservation.placement is not None or look.view.released_any:
+        return None
+    offer = offer_of(look.source, look.scene.cache)
+    if offer is not None and is_taken_over(offer, look.scene.cache):
+        return None
+    said = f"GangOffer {made_for.name}, which it was created for, is not Started for a RayCluster "
+    return NotReady(Reason.HELD, f"{said}of this name")
 
 
 def pause_of(look: Look) -> NotReady | None:
@@ -105,11 +118,13 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
     if stopped is not None and not asked.is_repair:
         return NotReady(Reason.QUEUE_STOPPED, stopped.in_words(terms.queue))
     rules = queues.node_rules.get(terms.queue)
+    yields = look.source.offered is not None
     mine = replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
-        setbacks=_setbacks(look),
+        setbacks=LAST if yields else _setbacks(look),
+        yields=yields,
     )
     return with_its_submitter(look, terms, mine)
 

@@ -8,6 +8,7 @@ from coordinator.gang.pods import adoption
 from coordinator.gang.setbacks.below_minimum import breaks_recorded
 from coordinator.gang.setbacks.late_starts import late_starts_recorded
 from coordinator.gang.setbacks.refused_releases import refused_releases_recorded
+from coordinator.gang.together import set_recorded
 from coordinator.gang.view import GangView
 from coordinator.queues.history import began
 from coordinator.reconcile.look import Scene
@@ -76,6 +77,7 @@ def _adopt(view: GangView, gang: Gang) -> None:
     except InvalidObject:
         return  # edited by hand; what was released is rebuilt from the pins
     view.reservation.placement = placement if slots_of(placement) else None
+    view.reservation.together = set_recorded(gang.status.together)
     view.reservation.epoch = gang.status.placement.epoch
 
 

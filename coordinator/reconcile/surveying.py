@@ -44,4 +44,6 @@ def _is_written(view: GangView, placement: Placement) -> bool:
     """Whether the record holds the placement, and will when what is under way has arrived."""
     record, placed = view.record, view.reservation
     wanted = placement_json(placement, placed.epoch, placed.queue)
-    return record.written.get("placement") == wanted and not record.replacing
+    said = record.written.get("together", {}).get("stamp", "")
+    is_written = record.written.get("placement") == wanted and said == placed.together.stamp
+    return is_written and not record.replacing

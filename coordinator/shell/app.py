@@ -35,6 +35,7 @@ from kube.api.leading import election, lead_on_fresh_lists, wait_synced
 from kube.api.resources import (
     APP_WRAPPERS,
     DEVICE_CLASSES,
+    GANG_OFFERS,
     GANG_QUEUES,
     GANGS,
     LIMIT_RANGES,
@@ -58,8 +59,10 @@ from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.profiles.written_profiles import profiles_of
 from kube.codec.volumes.storage import WATCHES, ObservedFact
+from kube.gang.offer import as_listed
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
+from kube.objects.clusters.gang_offer import GangOffer
 from kube.objects.core import BareNode, BarePod, DeviceClass, Namespace, Node, Pod, PriorityClass
 from kube.objects.gang import Gang
 from kube.objects.names import (
@@ -146,6 +149,7 @@ class Coordinator:
             "pods": self._pods("pods", sinks.pod_event, others),
             **self._surroundings(),
             **(self._app_wrappers() if settings.app_wrappers else {}),
+            **(self._offers() if settings.gang_offers else {}),
         }
         # Without these only held gangs wait, and what is out of date does no harm.
         self.admission: dict[str, Reflector[Any]] = {
@@ -226,6 +230,12 @@ class Coordinator:
     def _wrappers(self, watch: str, resource: Resource) -> Reflector[StandIn]:
         event, project = sinks.app_wrapper_event, AppWrapperReading()
         return self._watch(watch, resource, AppWrapper, event, project=project, **LENIENT)
+
+    def _offers(self) -> dict[str, Reflector[Any]]:
+        """Watch what other clusters ask about."""
+        watch, event = GANG_OFFERS.plural, sinks.offer_event
+        how = {"project": as_listed, **LENIENT}
+        return {watch: self._watch(watch, GANG_OFFERS, GangOffer, event, **how)}
 
     def _node_requests(self) -> dict[str, Reflector[Any]]:
         """Watch what was asked of an autoscaler, which need not be there."""

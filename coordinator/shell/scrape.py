@@ -13,8 +13,9 @@ from prometheus_client import generate_latest
 from coordinator import metrics
 from coordinator.queues.status import in_base_units, usage_of
 from coordinator.shell.app import Coordinator
+from coordinator.state.cycle.device_facts import class_resources
 from coordinator.state_machine import CoordinatorState
-from scheduling.diagnosis.holes import SIZES, pools
+from scheduling.diagnosis.holes import SIZES, Pool, pools
 
 
 async def page(coordinator: Coordinator) -> bytes:
@@ -63,9 +64,13 @@ def _read_verdicts(state: CoordinatorState) -> None:
 
 
 def _read_gpus(state: CoordinatorState) -> None:
-    """Count GPUs; only the leader knows what is reserved, and so what is free."""
-    found = pools(state.known.cache.table.view(), state.known.room.devices, state.known.gpu_pools)
-    counted = {(each.name, each.resource): each for each in found if state.known.term.epoch}
+    """Count GPUs, and devices by class; only the leader knows what is reserved, and so free."""
+    known, counted = state.known, dict[tuple[str, str], Pool]()
+    if known.term.epoch:
+        devices = class_resources(known)
+        asked = known.gpu_pools.beside(devices.names)
+        found = pools(devices.nodes, {**known.room.devices, **devices.reserved}, asked)
+        counted = {(each.name, each.resource): each for each in found}
     metrics.GPUS_ALLOCATABLE.read({at: each.allocatable for at, each in counted.items()})
     metrics.GPUS_RESERVED.read({at: each.reserved for at, each in counted.items()})
     metrics.GPUS_FREE.read({at: each.free for at, each in counted.items()})

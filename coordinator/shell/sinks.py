@@ -26,6 +26,8 @@ from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import node_request_of
 from kube.codec.volumes.storage import ObservedFact
 from kube.devices.device_facts import DeviceFact, ObservedDeviceFact
+from kube.gang.offer import OfferForm
+from kube.gang.offer import as_gang as gang_of_offer
 from kube.objects.admission import AdmissionRule
 from kube.objects.core import DeviceClass, Namespace, Node, PriorityClass
 from kube.objects.gang import Gang
@@ -34,7 +36,7 @@ from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, wrapped_by
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import is_wrapper_gang
+from scheduling.model.holder import is_offer_gang, is_wrapper_gang
 from scheduling.model.volume import Fact
 
 T = TypeVar("T", bound=Watched)
@@ -161,12 +163,18 @@ def ray_cluster_event(
 
 
 def _is_named_as_wrapped(cluster: RayCluster) -> bool:
-    return is_wrapper_gang(GangKey("", cluster.metadata.name))
+    key = GangKey("", cluster.metadata.name)
+    return is_wrapper_gang(key) or is_offer_gang(key)
 
 
 def _cluster_gone(cluster: RayCluster) -> Event:
     meta = cluster.metadata
     return happened.ClusterGone(GangKey(meta.namespace, meta.name), meta.uid)
+
+
+def _offer_gone(offer: OfferForm) -> Event:
+    meta = offer.metadata
+    return happened.OfferGone(GangKey(meta.namespace, meta.name), meta.uid)
 
 
 def _gang_gone(gang: Gang) -> Event:
@@ -177,6 +185,10 @@ def _gang_gone(gang: Gang) -> Event:
 _cluster_event: Final[Translate[RayCluster]] = translated(happened.ClusterSeen, _cluster_gone)
 app_wrapper_event: Final[Translate[StandIn]] = translated(
     lambda kept: happened.ClusterSeen(as_gang(kept)), lambda kept: _cluster_gone(as_gang(kept))
+)
+offer_event: Final[Translate[OfferForm]] = translated(
+    lambda kept: happened.OfferSeen(gang_of_offer(kept)),
+    lambda kept: _offer_gone(gang_of_offer(kept)),
 )
 ray_owner_event: Final[Translate[RayJob | RayService]] = translated(
     happened.RayOwnerSeen, lambda owner: happened.RayOwnerGone(owner.metadata.uid)

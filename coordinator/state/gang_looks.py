@@ -3,29 +3,36 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from coordinator.gang import ending
 from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import Left, are_left
 from coordinator.gang.source import opt_in_of
 from coordinator.gang.start_window import is_starting
+from coordinator.gang.together import ALONE
+from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
 from coordinator.reconcile.next_wake import wake_at
 from coordinator.reconcile.submitter import room_beside
+from coordinator.reconcile.together import shown
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
-from coordinator.state.cycle.cycle_input import question_of
 from coordinator.state.cycle.device_facts import devices_left
+from coordinator.state.cycle.joining import join_up
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state.gang_views import note_astray, view_of
 from coordinator.state.known import Known
+from coordinator.state.offers import see_to_offer
 from coordinator.state.queue_usage import count_for_metrics, count_held, learn_duration
 from kube.codec.observed_pod import ObservedPod
+from kube.objects.gang import Gang
 from reservation.release_order import is_ordered
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
+from scheduling.model.holder import is_offer_gang, offer_gang
 
 
 def advance_dirty(known: Known, moment: Moment, order: Iterable[GangKey] = ()) -> list[Action]:
@@ -126,6 +133,7 @@ def look_at(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     known.agenda.in_turn.pop(key, None)
     news = [*_told_of(known, key, scene.moment.now)]
     actions = [*news, *_advance_gang(known, key, scene), *_take_back_left(known, key, scene)]
+    actions += see_to_offer(known, key, scene.moment)
     _bound_waiting(known, key)
     count_held(known, key)
     count_for_metrics(known, key, scene.moment.now)
@@ -170,8 +178,10 @@ def _take_back_left(known: Known, key: GangKey, scene: Scene) -> Sequence[Action
 def _bound_waiting(known: Known, key: GangKey) -> None:
     """Count a gang among those of its namespace that wait; have those decided that come up."""
     view = known.views.get(key)
-    asked = question_of(view) if view is not None else None
+    asked = view.question if view is not None else None
     waits = asked is not None and bool(asked.minimum) and not asked.is_repair
+    if view is not None and view.together.joins:
+        asked = join_up(known, view)  # the one that asks for all is counted, and no other
     moved = known.waiting_limit.note(key, asked.created if asked is not None and waits else None)
     known.cycles.looked_at |= moved
     known.agenda.cycle_wanted |= bool(moved)
@@ -184,16 +194,37 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     if view is None or source is None:
         return _orphan(known, key, scene)
     view.unknown_keys = known.unknown_keys.of(key)
-    asked, look = question_of(view), Look(view, source, scene)
+    asked, look = view.question, Look(view, source, scene)
+    _begin_as_member(known, view)
     advance(look)
     view.looked_at = True
     _follow_up(known, look)
-    asks = question_of(view)
+    _show_members(known, view)
+    asks = view.question
     known.agenda.cycle_wanted |= asks is not None and asks != asked
     spacing = spacing_of(len(known.cycles.waiting))
     look.actions = view.telling.sift(look.actions, look.now, spacing)
     known.agenda.wake(key, wake_at(look))
     return [*look.actions, *decisions(look)]
+
+
+def _begin_as_member(known: Known, view: GangView) -> None:
+    """Note the group of a gang; what it asks for as a member is known once it was looked at."""
+    mate, member = known.cache.together.of(view.key), view.together
+    member.group = mate.asked if mate is not None else None
+    member.asks, member.joins = None, False
+
+
+def _show_members(known: Known, view: GangView) -> None:
+    """Have the others of its group looked at, where they may go by what changed of a gang."""
+    member, placed = view.together, view.reservation.together
+    if member.group is None and placed is ALONE and not member.shown:
+        return
+    before, member.shown = member.shown, shown(view)
+    if member.shown != before:
+        others = {each.key for each in known.cache.together.mates(view.key)}
+        others |= {GangKey(view.key.namespace, name) for name in placed.members}
+        known.agenda.dirty |= others - {view.key}
 
 
 def _follow_up(known: Known, look: Look) -> None:
@@ -210,7 +241,22 @@ def _follow_up(known: Known, look: Look) -> None:
     if placement is not look.before or view.queueing.planned is not look.planned_before:
         known.agenda.cycle_wanted |= known.room.update(view, look.pods)
     known.room.note_plan(view)
+    _end_record_of_offer(known, look)
     note_astray(known, view, view.nominating.blocked_nodes_at(look.now))
+
+
+def _end_record_of_offer(known: Known, look: Look) -> None:
+    """Have the Gang of an offer looked at once its room is on record as that of this gang.
+
+    The extender would keep the room from it for as long as both hold it.
+    """
+    made_for = look.source.takes_over
+    if made_for is None or not look.view.survey.durable:
+        return
+    key = GangKey(look.view.key.namespace, offer_gang(made_for.name))
+    is_seen_to = known.agenda.wake_at.get(key, look.now) > look.now + LATER
+    if key in known.cache.gangs and not is_seen_to:
+        known.agenda.dirty.add(key)
 
 
 def _keep_for_submitter(known: Known, look: Look) -> None:
@@ -228,6 +274,8 @@ def _keep_for_submitter(known: Known, look: Look) -> None:
 def _orphan(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     """See to a Gang whose RayCluster is gone."""
     gang, orphans = known.cache.gangs.get(key), known.term.orphans
+    if gang is not None and is_offer_gang(key) and scene.sighted:
+        return _end_offered(known, key, gang, scene)
     if gang is None or key in known.cache.sources:
         orphans.forget(key)
         return []
@@ -236,6 +284,18 @@ def _orphan(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     actions = orphans.look(key, gang, scene.moment, known.term.epoch)
     known.agenda.wake(key, orphans.next_look(key))
     return actions
+
+
+def _end_offered(known: Known, key: GangKey, gang: Gang, scene: Scene) -> list[Action]:
+    """Delete the Gang of an offer that is closed, or whose room another gang has on its record."""
+    source = known.cache.sources.get(key)
+    if source is not None and source.offered is not None:
+        follows = known.views.get(GangKey(key.namespace, source.offered.successor))
+        if follows is None or not follows.survey.durable:
+            known.agenda.wake(key, scene.moment.now + LATER)
+            return []
+    known.agenda.wake(key, scene.moment.now + ending.ORPHAN_DELAY)
+    return ending.clear_away(key, gang, known.term.epoch)
 
 
 def _is_of(pod: ObservedPod, cluster_uid: str) -> bool:

@@ -1,6 +1,9 @@
 """Opens the views of gangs, and drops those of RayClusters that are gone."""
 
-from coordinator.gang.view import GangView
+from coordinator.gang.held_start.phases import Resumed, Waiting
+from coordinator.gang.held_start.start import HeldStart
+from coordinator.gang.source import is_taken_over, offer_of
+from coordinator.gang.view import GangView, Reservation
 from coordinator.queues.counting import concerns_us
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.opening import open_view
@@ -23,7 +26,43 @@ def view_of(known: Known, key: GangKey, source: GangSource | None, scene: Scene)
         known.room.note_plan(view)
         pods = known.cache.members(key, view.cluster_uid)
         known.agenda.cycle_wanted |= known.room.update(view, pods)
+    if view is not None and source is not None and source.takes_over is not None:
+        _take_over(known, view, source, scene)
     return view
+
+
+def _take_over(known: Known, view: GangView, source: GangSource, scene: Scene) -> None:
+    """Give a gang the room of the offer that it was created for: no cycle comes in between.
+
+    From then on it is as one that was held, and was resumed for its placement; where the webhook
+    held it, it is resumed for that. A new leader reads
+    the placement of the offer's record where that of the gang does not have it yet.
+    """
+    offer = offer_of(source, known.cache)
+    if offer is None or not is_taken_over(offer, known.cache):
+        return
+    key = GangKey(view.key.namespace, offer.metadata.name)
+    offered = known.views.get(key)
+    if offered is None and view.record.gang is None and not view.looked_at:
+        offered = open_view(key, offer, scene)
+    if offered is None:
+        return
+    if key in known.views:
+        _drop(known, offered, scene)
+    if view.reservation.placement is None and not view.released_any:
+        state = Waiting if source.is_held else Resumed
+        view.held = HeldStart(state(source.metadata.generation), expected=offered.held.expected)
+        _move(offered.reservation, view.reservation)
+    known.room.update(view, known.cache.members(view.key, view.cluster_uid))
+    known.agenda.dirty.add(key)
+
+
+def _move(offered: Reservation, mine: Reservation) -> None:
+    mine.placement, mine.queue = offered.placement, offered.queue
+    mine.epoch, mine.decided = offered.epoch, offered.decided
+    mine.admitted_as, mine.admitted_at = offered.admitted_as, offered.admitted_at
+    mine.minimums = offered.minimums
+    offered.placement = None
 
 
 def _drop(known: Known, view: GangView, scene: Scene) -> None:
@@ -38,6 +77,8 @@ def _drop(known: Known, view: GangView, scene: Scene) -> None:
     known.turns.note(view.key, None)
     known.agenda.wake(view.key, None)
     known.agenda.lines.drop(view.key)
+    others = view.reservation.together.members
+    known.agenda.dirty |= {GangKey(view.key.namespace, name) for name in others} - {view.key}
 
 
 def note_astray(known: Known, view: GangView, nodes: frozenset[str]) -> None:

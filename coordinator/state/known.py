@@ -29,6 +29,7 @@ from coordinator.record.unknown_keys import UnknownKeys
 from coordinator.record.urgency import QUIET_DELAY
 from coordinator.state.agenda import Agenda
 from coordinator.state.gang_counts import GangCounts
+from coordinator.state.joined_gangs import JoinedGangs
 from coordinator.state.room.orphan_reservations import OrphanReservations
 from coordinator.state.room.reserved_room import ReservedRoom
 from coordinator.state.room.submitter_room import SubmitterRoom
@@ -60,14 +61,30 @@ class Trial:
 
     chosen: Mapping[GangKey, tuple[str, ...]]
     """Of each gang the replicas, none where all of it is."""
-    plan: Placement
-    """Where the waiting gang will be then."""
+    plans: Mapping[GangKey, Placement]
+    """Where the waiting gang will be then, and those that start together with it."""
     asked: set[str] = field(default_factory=set)
     """The namespaces whose disruption budgets are being read, or were."""
     budgets: dict[str, tuple[Budget, ...]] = field(default_factory=dict)
     """Those that were read, by namespace."""
     unread: dict[str, str] = field(default_factory=dict)
     """Why those of others were not, by namespace."""
+
+
+@dataclass(slots=True)
+class OfferProgress:
+    """What the leader knows of one GangOffer beyond what is written."""
+
+    offered_at: float | None = None
+    """Since when its room is offered (monotonic seconds); None where another leader did that."""
+    started_at: float | None = None
+    """Since when it is seen as Started."""
+    had_object: bool = False
+    """Whether the RayCluster that was created for it was there."""
+    term: int = 0
+    """The newest of its manager's leaders that was read."""
+    writing: bool = False
+    attempts: Attempts = field(default_factory=Attempts)
 
 
 @dataclass
@@ -90,6 +107,8 @@ class Term:
     """By gang the nodes on which nothing is released until nominations to them are taken back."""
     left: dict[GangKey, Left] = field(default_factory=dict)
     """By gang the nominated pods whose RayCluster is gone."""
+    offers: dict[str, OfferProgress] = field(default_factory=dict)
+    """By uid."""
     pace: Pace = field(default_factory=Pace)
     """That of nominations."""
     forbidden_until: float = NEVER
@@ -117,6 +136,8 @@ class Cycles:
     """How many placements were decided."""
     waiting: WaitingGangs = field(default_factory=lambda: WaitingGangs(QuotaTree([BUILT_IN])))
     """The gangs that the last one was asked about."""
+    joined: JoinedGangs = field(default_factory=JoinedGangs)
+    """Those of them that are asked for as one."""
     ages: Ages = field(default_factory=Ages)
     """Which of them have aged."""
     looked_at: set[GangKey] = field(default_factory=set)

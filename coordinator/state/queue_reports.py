@@ -4,7 +4,7 @@ A queue is looked at when its counts, its rules or its object changed, a moment 
 gang that starts is told of once. What is written is worked out at that time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from coordinator.messages.actions import QueueAction, WriteQueueFinalizers, WriteQueueStatus
 from coordinator.queues.holes import QueueHoles
@@ -22,11 +22,13 @@ from coordinator.queues.status import (
     with_usage,
 )
 from coordinator.queues.write_budget import NEVER
+from coordinator.state.cycle.device_facts import class_resources
 from coordinator.state.known import Known
 from coordinator.state.usage import settle_usage
 from kube.objects.names import QUEUE_FINALIZER
 from kube.objects.queues.queue import GangQueue
 from runtime.controller.moment import Moment
+from scheduling.state.node_snapshot import NodeSnapshot
 
 SETTLE = 1.0
 """Seconds after a change until a queue is looked at."""
@@ -61,7 +63,8 @@ def _mark(known: Known, now: float) -> None:
 def _mark_turn(known: Known, now: float) -> None:
     """Plan a look at the next queue whose room on nodes may have changed."""
     reports, objects = known.reports, known.queues.objects
-    reports.turns.moved(known.cache.table.edition, len(objects))
+    edition = known.cache.table.edition + known.cache.devices.index.edition
+    reports.turns.moved(edition, len(objects))
     if reports.turns.next_at is None or reports.turns.next_at > now:
         return
     for name in reports.turns.take(sorted(objects), now):
@@ -71,9 +74,7 @@ def _mark_turn(known: Known, now: float) -> None:
 
 def _writes(known: Known, moment: Moment) -> Iterator[QueueAction]:
     reports, tree = known.reports, known.queues.tree
-    usage = usage_of(tree, known.quota.held(tree))
-    nodes, resources = known.cache.table.view(), known.gpu_pools.resources
-    room = QueueHoles(nodes, resources, known.queues.node_rules)
+    usage, room = usage_of(tree, known.quota.held(tree)), _holes(known)
     for _, name in sorted((at, name) for name, at in reports.due.items() if at <= moment.now):
         if reports.budget.free_at > moment.now:
             return
@@ -82,6 +83,16 @@ def _writes(known: Known, moment: Moment) -> Iterator[QueueAction]:
         action = _write(known, found, usage, room, moment)
         if action is not None:
             yield action
+
+
+def _holes(known: Known) -> QueueHoles:
+    """Count GPUs, and devices by class where some gang claims any, once a queue is written."""
+
+    def read() -> tuple[NodeSnapshot, Sequence[str]]:
+        devices = class_resources(known)
+        return devices.nodes, (*known.gpu_pools.resources, *devices.names)
+
+    return QueueHoles(read, known.queues.node_rules)
 
 
 def _write(

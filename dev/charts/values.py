@@ -98,6 +98,9 @@ def _choices() -> Iterator[Value]:
     yield Value("redis.storage", "5Gi", _QUANTITY, "the volume of each server")
     yield _off("forecaster.enabled", "waiting Gangs say when they are expected to start")
     yield _off(
+        "member.enabled", "other clusters may ask for room by GangOffers; their definition is apart"
+    )
+    yield _off(
         "provisioning.enabled", "Cluster Autoscaler is asked for nodes where a queue says so"
     )
     yield _off(

@@ -28,6 +28,7 @@ SWITCHES = (
     Switch("wrapped-secrets", ".Values.appWrappers.secrets"),
     Switch("redis", ".Values.redis.enabled"),
     Switch("forecaster", ".Values.forecaster.enabled"),
+    Switch("member", ".Values.member.enabled"),
     Switch("provisioning", ".Values.provisioning.enabled"),
     Switch("dashboard", ".Values.dashboard.enabled"),
     Switch("viewer", ".Values.roles.viewer"),

@@ -62,6 +62,18 @@ def with_worker_gpus(cluster: Json, gpus: int) -> Json:
     return changed
 
 
+def with_worker_claims(cluster: Json, template: str) -> Json:
+    """Have each worker claim devices by a template; Ray is told, for claims are no limits."""
+    changed = copy.deepcopy(cluster)
+    for group in changed["spec"]["workerGroupSpecs"]:
+        group.setdefault("rayStartParams", {})["num-gpus"] = "1"
+        spec = group["template"]["spec"]
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
+        for container in spec["containers"]:
+            container["resources"]["claims"] = [{"name": "gpu"}]
+    return changed
+
+
 def with_cpus(cluster: Json, cpus: int) -> Json:
     """Ask for more CPUs for every pod."""
     changed = copy.deepcopy(cluster)

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
+from demo.devices import claimed_devices
 from demo.foretold import told_when_they_start
 from demo.giving_way import gives_way
 from demo.held_start import waits_without_pods
@@ -266,5 +267,11 @@ SCENES = (
         "Gangs that are told when they will start",
         "Two wait for one that runs for 2 h, on 8 CPUs: see what they are told, and how it moves.",
         told_when_they_start,
+    ),
+    Scene(
+        9,
+        "Devices by claim",
+        "Two gangs of 3 workers that claim a device each, on 4 devices: see what the second says.",
+        claimed_devices,
     ),
 )

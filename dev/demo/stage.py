@@ -65,6 +65,10 @@ class Stage:
         name = self._create(f"/apis/ray.io/v1/namespaces/{self.namespace}/rayclusters", manifest)
         return self.namespace, name
 
+    def create(self, collection: str, manifest: Json) -> str:
+        """Create an object of another kind, which goes with the scene, and return its name."""
+        return self._create(collection, manifest)
+
     def create_pod(self, manifest: Json) -> Gang:
         """Create a pod that is of no Ray cluster."""
         name = self._create(f"/api/v1/namespaces/{self.namespace}/pods", manifest)

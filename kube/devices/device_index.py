@@ -14,6 +14,7 @@ from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.resource_slices import ReadSlice
 from kube.devices.taint_rules import DeviceTaintRule, tainted
 from scheduling.model.devices.resource_claim import (
+    Allocation,
     ClaimSpec,
     DeviceClass,
     ResourceClaim,
@@ -35,8 +36,15 @@ _TOO_MANY: Final = ClaimSpec(
 )
 
 
+_OF_TENANTS: Final = (ResourceClaim, ResourceClaimTemplate)
+
+
 class DeviceIndex:
-    """All facts; `edition` grows with each change that may change an answer."""
+    """All facts.
+
+    `edition` grows with each change that may change what a node has left. Claims that were given
+    nothing, and templates, concern the pods that name them alone: tenants may write any number.
+    """
 
     def __init__(self) -> None:
         self.edition = 0
@@ -58,9 +66,10 @@ class DeviceIndex:
 
     def put(self, fact: DeviceFact) -> None:
         """Take in what is new or has changed."""
-        self.edition += 1
+        self.edition += not isinstance(fact, _OF_TENANTS)
         match fact:
             case ResourceClaim():
+                self.edition += _allocation(self.claims.get(fact.key)) != fact.allocation
                 self._put_claim(fact)
             case ResourceClaimTemplate():
                 self._put_template(fact)
@@ -75,9 +84,10 @@ class DeviceIndex:
 
     def drop(self, fact: DeviceFact) -> None:
         """Forget what is gone."""
-        self.edition += 1
+        self.edition += not isinstance(fact, _OF_TENANTS)
         match fact:
             case ResourceClaim():
+                self.edition += _allocation(self.claims.get(fact.key)) is not None
                 self._drop_claim(fact.key)
             case ResourceClaimTemplate():
                 if self.templates.pop(fact.key, None) is not None:
@@ -161,6 +171,10 @@ def _count_down(counts: Counter[str], namespace: str) -> None:
     counts[namespace] -= 1
     if not counts[namespace]:
         del counts[namespace]
+
+
+def _allocation(claim: ResourceClaim | None) -> Allocation | None:
+    return None if claim is None else claim.allocation
 
 
 def _taken_by(claim: ResourceClaim) -> list[DeviceID]:

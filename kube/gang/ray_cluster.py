@@ -10,10 +10,12 @@ from kube.gang.form import InForm
 from kube.gang.source import Hindrance
 from kube.objects import names
 from kube.objects.base import Labels, OwnerReference
+from kube.objects.clusters.gang_offer import OFFER_KIND
 from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms, ray_pod_sets
 from kube.ray.ray_cluster import Answer, OptIn
+from kube.ray.together import Together, together_asked
 from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
 
@@ -25,6 +27,7 @@ _NO_COMPLETIONS: Mapping[str, int] = {}
 class RayClusterSource(InForm[RayCluster]):
     """A RayCluster whose pods KubeRay makes, and makes again when they are deleted."""
 
+    offered: ClassVar = None
     completions: ClassVar = _NO_COMPLETIONS
     may_exceed: ClassVar = False
     no_pods: ClassVar = _NO_PODS
@@ -53,12 +56,23 @@ class RayClusterSource(InForm[RayCluster]):
         elastic = self.form.spec.enable_in_tree_autoscaling
         return 0 if elastic else self.form.metadata.generation
 
+    @property
+    def together(self) -> Together | None:
+        """The group that its annotations name; KubeRay copies those of its RayJob or RayService."""
+        return together_asked(self.form.metadata.annotations)
+
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
         """Read its label, its annotation or its namespace."""
         meta = self.form.metadata
         if not ray_cluster.may_be_gang(meta.namespace, home):
             return OptIn(Answer.NO)
         return ray_cluster.opt_in(meta.labels, meta.annotations, namespace_labels)
+
+    @property
+    def takes_over(self) -> OwnerReference | None:
+        """The GangOffer that owns it: it was created for that one, and starts in its room."""
+        owners = self.form.metadata.owner_references
+        return next((each for each in owners if _is_offer(each)), None)
 
     def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
         """Read what it asks for."""
@@ -119,3 +133,7 @@ class RayClusterSource(InForm[RayCluster]):
     def added_priority(self, now: float) -> int:  # noqa: ARG002 - at any time
         """Its pods alone say how urgent it is."""
         return 0
+
+
+def _is_offer(owner: OwnerReference) -> bool:
+    return owner.kind == OFFER_KIND and owner.api_version.partition("/")[0] == names.GROUP

@@ -14,6 +14,7 @@ from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms
 from kube.ray.ray_cluster import OptIn
+from kube.ray.together import Together
 from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
 
@@ -38,6 +39,15 @@ class Hindrance(NamedTuple):
 
     reason: Reason
     message: str
+
+
+class Offered(NamedTuple):
+    """What is to stand in the place of a gang that is only asked about."""
+
+    successor: str
+    """The RayCluster that takes its room over."""
+    is_started: bool
+    """Whether that may start: the offer was accepted, and the member's coordinator said so."""
 
 
 class GangSource(Protocol):
@@ -69,8 +79,20 @@ class GangSource(Protocol):
     def is_ours(self) -> bool:
         """Whether it names no controller that Muster leaves it to."""
 
+    @property
+    def together(self) -> Together | None:
+        """The group of gangs that it is to start with; None where it starts alone."""
+
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
         """Say whether it is a gang, where Muster is in the namespace `home`."""
+
+    @property
+    def offered(self) -> Offered | None:
+        """What may follow it, of a gang that another cluster asks about; None of all others."""
+
+    @property
+    def takes_over(self) -> OwnerReference | None:
+        """The GangOffer whose room it takes over; None where it has none."""
 
     # --- its pod sets
 

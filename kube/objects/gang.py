@@ -252,6 +252,20 @@ class GangBreaks(Slim, frozen=True):
     ] = ""
 
 
+class GangTogether(Part, frozen=True):
+    """The group of gangs that this one starts with. A stamp is that of one placement of all."""
+
+    name: Annotated[str, Allows("As muster.dev/together says it.")] = ""
+    size: Annotated[int, Allows("How many members start at once.", **COUNT)] = 0
+    stamp: Annotated[
+        str, Allows("Equal in all that were placed at once: no pod is released before all say it.")
+    ] = ""
+    members: Annotated[
+        OrNull[tuple[str, ...]],
+        Allows("The gangs that were placed at once.", **ATOMIC_LIST),
+    ] = ()
+
+
 class GangEstimate(Slim, frozen=True):
     """When a waiting gang was expected to start, as it was told at one time."""
 
@@ -325,6 +339,7 @@ class GangStatus(Part, frozen=True):
     held: GangHeld | None = None
     refused_releases: GangRefusedReleases | None = None
     breaks: GangBreaks | None = None
+    together: GangTogether | None = None
     expected_start: Annotated[
         GangExpectedStart | None,
         Allows("When the gang is expected to start, where the forecaster runs."),

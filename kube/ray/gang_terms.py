@@ -10,6 +10,7 @@ from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta
 from kube.objects.ray import RayCluster, RayClusterSpec, WorkerGroup
 from kube.ray.ray_cluster import MOST_GROUPS, Answer, OptIn, opt_in
+from kube.ray.together import together_faults
 from scheduling.queueing.membership import NO_SELECTIONS, NotAllowed, Selections, choose_queue
 
 HEAD = names.RAY_HEAD_GROUP
@@ -150,6 +151,7 @@ def gang_terms(
         _topology_problems(annotations),
         _create_pods_problems(annotations.get(names.CREATE_PODS)),
         _growth_problems(annotations.get(names.GROWTH)),
+        (Problem(*each) for each in together_faults(annotations)),
     )
     problems = tuple(islice(found, _PROBLEMS_SHOWN))
     if problems or isinstance(queue, NotAllowed):

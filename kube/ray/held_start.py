@@ -14,9 +14,14 @@ HELD = "true"  # the value of the annotation
 
 
 def asks_to_be_held(annotations: Labels, *, queue_holds: bool) -> bool:
-    """Say whether the pods of a gang are to be created only when it is admitted."""
+    """Say whether the pods of a gang are to be created only when it is admitted.
+
+    Those of a gang that starts with others would hold ResourceQuota while these are absent.
+    """
     said = annotations.get(names.CREATE_PODS)
-    return queue_holds if said is None else said == names.CREATE_WHEN_ADMITTED
+    if said is None:
+        return queue_holds or names.TOGETHER in annotations
+    return said == names.CREATE_WHEN_ADMITTED
 
 
 def never_held(cluster: RayCluster, owner: RayOwner | None) -> str:

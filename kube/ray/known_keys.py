@@ -4,7 +4,6 @@ A key with a typing error would be ignored in silence, and a gang would start wi
 than its owner asked for. Tenants write these keys, so what is said of them is bounded.
 """
 
-from collections.abc import Iterable
 from difflib import get_close_matches
 from heapq import nsmallest
 
@@ -27,6 +26,9 @@ ANNOTATIONS = frozenset(
         names.CREATE_PODS,
         names.GROWTH,
         names.RETRY,
+        names.TOGETHER,
+        names.TOGETHER_SIZE,
+        names.TOGETHER_END,
     )
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""
@@ -88,6 +90,8 @@ def unknown_keys(labels: Labels, annotations: Labels) -> str:
     unknown = {key for key in (*labels, *annotations) if key.startswith(PREFIX)} - KNOWN
     first = nsmallest(KEYS_NAMED, stray | unknown)
     said = [_misplaced(key) if key in stray else _unknown(key) for key in first]
+    if any(key not in stray and not _near(key) for key in first):
+        said.append(f"those are {PREFIX} and {', '.join(_WRITTEN_BY_USERS)}")
     more = len(stray | unknown) > len(first)
     return "; ".join([*said, *(["and more"] if more else [])])
 
@@ -99,13 +103,18 @@ def _misplaced(key: str) -> str:
 
 
 def _unknown(key: str) -> str:
-    shown = key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}..."
-    written = sorted(_short(ANYWHERE | ANNOTATIONS | LABELS))
-    near = get_close_matches(shown.removeprefix(PREFIX), written, n=1)
-    if near:
-        return f"{shown} is not a key of Muster; did you mean {PREFIX}{near[0]}?"
-    return f"{shown} is not a key of Muster; those are {PREFIX} and {', '.join(written)}"
+    near = _near(key)
+    said = f"{_shown(key)} is not a key of Muster"
+    return f"{said}; did you mean {PREFIX}{near[0]}?" if near else said
 
 
-def _short(keys: Iterable[str]) -> set[str]:
-    return {key.removeprefix(PREFIX) for key in keys}
+def _near(key: str) -> list[str]:
+    """Return the key that a typing error may have been made in."""
+    return get_close_matches(_shown(key).removeprefix(PREFIX), _WRITTEN_BY_USERS, n=1)
+
+
+def _shown(key: str) -> str:
+    return key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}..."
+
+
+_WRITTEN_BY_USERS = sorted(key.removeprefix(PREFIX) for key in ANYWHERE | ANNOTATIONS | LABELS)

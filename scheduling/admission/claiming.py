@@ -8,7 +8,7 @@ from typing import assert_never
 from scheduling.admission.independent import IndependentPods
 from scheduling.admission.surplus import Stopped, Unit
 from scheduling.devices.gang import NoPlacement
-from scheduling.devices.outcome import Undecided, Unsupported
+from scheduling.devices.outcome import Doubt, Undecided, Unsupported
 from scheduling.diagnosis.causes import (
     Cause,
     DevicesUndecided,
@@ -31,6 +31,7 @@ class ClaimingPods(IndependentPods):
     def __init__(self, gang: PendingGang, room: FreeCapacity, steps: int) -> None:
         super().__init__(gang, room, steps)
         self._waves: dict[PodShape, int] = {}
+        self._shared: set[tuple[str, ...]] = set()
 
     def placement(self) -> Placement:
         """Return where all that was placed goes, and in which wave it is released."""
@@ -40,6 +41,9 @@ class ClaimingPods(IndependentPods):
         unread = [each.unsupported for shape, _ in demand for each in shape.restrictions.claims]
         if any(unread):
             return DevicesUnforeseen(", ".join(dict.fromkeys(chain.from_iterable(unread))))
+        shared = {shape.restrictions.shared_claims for shape, _ in demand} - {()}
+        if shared & self._shared:
+            return DevicesUndecided(groups, self.room, Doubt.SHARED)
         devices, outcome = self.room.devices, self._searched(groups, demand)
         if not isinstance(outcome, Placed):
             return outcome
@@ -54,6 +58,7 @@ class ClaimingPods(IndependentPods):
         for (shape, _), wave in zip(demand, found.waves, strict=True):
             self._waves[shape] = max(wave, self._waves.get(shape, 0))
         self.room = found.room
+        self._shared |= shared
         return None
 
     def at_once(self, _: Unit, most: int, /) -> int:

@@ -55,6 +55,17 @@ def split(verdict: Verdict, gangs: Sequence[PendingGang]) -> Mapping[GangKey, Ve
     return dict(_own_admissions(verdict, ordered))
 
 
+def split_placement(
+    placement: Placement, gangs: Sequence[PendingGang]
+) -> Mapping[GangKey, Placement]:
+    """Return the part of a placement of gangs that were joined that is each of theirs."""
+    found: dict[GangKey, Placement] = {}
+    for gang in gangs:
+        mine = (each for each in placement.assignments if _owner(each) == gang.key.name)
+        found[gang.key] = Placement.of(map(_parted, mine))
+    return found
+
+
 def in_order(gangs: Sequence[PendingGang]) -> tuple[PendingGang, ...]:
     """Return gangs with the one first that asks for all: the oldest, by name where two are."""
     return tuple(sorted(gangs, key=lambda each: (each.created, each.key.name)))
@@ -64,12 +75,10 @@ def _own_admissions(
     admitted: Admitted, ordered: Sequence[PendingGang]
 ) -> Iterator[tuple[GangKey, Admitted]]:
     """Yield the part of a placement that is each gang's, and which of its own units are in it."""
-    first = 0
+    first, placements = 0, split_placement(admitted.placement, ordered)
     for gang in ordered:
-        after = first + len(gang.surplus)
+        after, placement = first + len(gang.surplus), placements[gang.key]
         units = tuple(unit - first for unit in admitted.units if first <= unit < after)
-        mine = (each for each in admitted.placement.assignments if _owner(each) == gang.key.name)
-        placement = Placement.of(map(_parted, mine))
         left_out = admitted.left_out if len(units) < len(gang.surplus) else None
         own = _own_refusal(left_out, gang.key) if left_out is not None else None
         yield gang.key, Admitted(placement, units, own)

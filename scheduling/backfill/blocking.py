@@ -94,7 +94,7 @@ class Blocking:
 
     def note(self, gang: PendingGang, refusal: Refusal, room: FreeCapacity) -> None:
         """Take in a refusal; only a gang that waits for room that others hold is blocked."""
-        if refusal.reason is not Reason.INSUFFICIENT_RESOURCES:
+        if refusal.reason is not Reason.INSUFFICIENT_RESOURCES or gang.yields:
             return
         if self._is_first_to_hold_back(gang) and not self._may_ever_fit(gang):
             return
@@ -113,7 +113,8 @@ class Blocking:
         """Note that a gang is admitted, perhaps past a blocked one."""
         self._delayed.clear()
         first = self._order.first_over_quota(gang.queue) or self._first.get(gang.queue)
-        if first is not None and gang.minimum and self._place(first) < self._place(gang):
+        passes = bool(gang.minimum) and not gang.yields
+        if first is not None and passes and self._place(first) < self._place(gang):
             self.passed.append(first.key)
 
     def delay_as_before(self, gang: PendingGang) -> Refusal | None:
@@ -144,6 +145,8 @@ class Blocking:
 
     def _hold_behind(self, gang: PendingGang) -> None:
         """Apply the rule of its queue to the gangs behind a blocked one."""
+        if gang.yields:
+            return
         self._first.setdefault(gang.queue, gang)
         self._order.block(gang)
 

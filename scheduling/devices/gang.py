@@ -23,11 +23,15 @@ MOST_WAVES = 8
 
 @dataclass(frozen=True, slots=True)
 class ClaimGroup:
-    """Pods of a gang with equal claims; `requests` is what one takes else, in a common order."""
+    """Pods of a gang with equal claims; `requests` is what one takes else, in a common order.
+
+    All groups of one `tie`, if it has any, go to one node: devices that they share are there.
+    """
 
     claims: Claims
     count: int
     requests: Mix = ()
+    tie: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class _Gang:
     ) -> None:
         self._groups, self._rules, self._steps = groups, rules, steps
         self._claims = [each.claims for each in groups]
+        self._ties = _ties(groups)
         self._rooms: dict[tuple[Mix, Mix], tuple[Mix, ...]] = {}
         self._alike = self._classes(sorted(nodes, key=lambda offer: offer.names[0]))
 
@@ -178,18 +183,37 @@ class _Gang:
                     by_group[refusal] = None
         return tuple(map(tuple, found))
 
+    def _ties_hold(self, mix: Mix) -> bool:
+        """Say whether the groups of each tie are all on the node, or none of them is."""
+        return all(
+            not any(mix[at] for at in tied) or all(mix[at] == self._groups[at].count for at in tied)
+            for tied in self._ties
+        )
+
     def _placed(
         self, held: Callable[[NodeMixes], Collection[Mix]]
     ) -> tuple[tuple[str, Mix], ...] | None:
         """Return a mix for each node that is used, all of which are the gang; None if none are."""
         total = tuple(each.count for each in self._groups)
         options = [
-            (alike.names, sorted(held(alike.mixes), key=lambda mix: (-sum(mix), mix)))
+            (
+                alike.names,
+                sorted(filter(self._ties_hold, held(alike.mixes)), key=lambda m: (-sum(m), m)),
+            )
             for alike in self._alike
         ]
         if _is_short(total, options):
             return None
         return _filled_greedily(total, options) or _filled(total, options, self._steps)
+
+
+def _ties(groups: Sequence[ClaimGroup]) -> Collection[Sequence[int]]:
+    """Return which groups are tied to each other."""
+    found: dict[Hashable, list[int]] = {}
+    for at, each in enumerate(groups):
+        if each.tie is not None:
+            found.setdefault(each.tie, []).append(at)
+    return found.values()
 
 
 def _is_short(total: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]]) -> bool:

@@ -1,6 +1,6 @@
 """The devices of one node as the claims of a gang see them, and the pattern they make."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -35,6 +35,14 @@ class _Patterns:
         if self.rules is not rules:
             self.rules, self.of = rules, {}
         return self.of
+
+
+@dataclass(slots=True)
+class _ByClass:
+    """Devices of one node by class, under one set of rules."""
+
+    rules: Rules | None = None
+    of: Mapping[str, frozenset[DeviceID]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,30 @@ class NodeDevices:
         )
         pools = tuple((pool.incomplete, pool.invalid, pool.unsupported) for pool in self.pools)
         return devices, pools
+
+    def by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
+        """Return the devices that a claim of each class alone would find, or that are in use.
+
+        It is remembered for the rules that were asked about last. A class without any is left out.
+        """
+        known = self._classes
+        if known.rules is not rules:
+            found = {name: frozenset(self._of_class(name, rules)) for name in rules.classes}
+            known.rules, known.of = rules, {name: ids for name, ids in found.items() if ids}
+        return known.of
+
+    @cached_property
+    def _classes(self) -> "_ByClass":
+        return _ByClass()
+
+    def _of_class(self, name: str, rules: Rules) -> Iterator[DeviceID]:
+        asked = DeviceRequest(name, name)
+        for pool in self.pools:
+            for found in () if pool.incomplete or pool.invalid else pool.devices:
+                known = not found.unsupported and tolerated(asked, found, rules.features)
+                is_counted = known or found.id in self.in_use
+                if is_counted and selection(asked, found, rules) is True:
+                    yield found.id
 
     def most(self, claims: Claims, rules: Rules) -> int:
         """Return a number of pods with these claims that is not exceeded, in whatever order."""

@@ -50,6 +50,7 @@ class Doubt(StrEnum):
     STEPS = "the steps of the search were used up"
     ORDER = "no order of release was found in which all devices are allocated"
     OTHERS = "claims of other gangs on the node are not allocated yet"
+    SHARED = "a claim that its pods share is not allocated yet"
 
 
 @dataclass(frozen=True, slots=True)

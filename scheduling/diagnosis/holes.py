@@ -12,8 +12,8 @@ A pool is the value of the first of some labels that a node has, mostly the mode
 name goes into metrics, so of each resource only the largest pools keep theirs.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,10 @@ class GpuPools:
 
     resources: tuple[str, ...] = ("nvidia.com/gpu", "amd.com/gpu")
     labels: tuple[str, ...] = ("nvidia.com/gpu.product", "cloud.google.com/gke-accelerator")
+
+    def beside(self, more: Iterable[str]) -> "GpuPools":
+        """Return the same with more resources."""
+        return replace(self, resources=(*self.resources, *more))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,9 @@ from typing import NamedTuple
 from scheduling.model.pod import LOWEST_PRIORITY, Mount, PodShape
 from scheduling.model.queue import DEFAULT_QUEUE
 
+LAST = 1 << 20
+"""Setbacks of a gang that comes after all others, more than any gang has of its own."""
+
 SUBMITTER = "its submitter"
 """In the place of a pod set, no name of which has a blank: of the pod that submits a job once the
 gang runs. It needs room beside the gang and is none of it, so that no quota counts it."""
@@ -123,6 +126,8 @@ class PendingGang:
     duration: float = inf
     is_repair: bool = False
     is_separable: bool = False
+    yields: bool = False
+    """No other gang waits for it: another cluster asks whether it would fit, and asks elsewhere."""
 
     @property
     def only_repairs(self) -> bool:

@@ -11,6 +11,9 @@ APP_WRAPPER_GANGS = ("appwrapper.", "appwrapper-mcad.")
 Each API group of AppWrappers has one. Messages do not tell the groups apart.
 """
 
+OFFER_GANGS = "gangoffer."
+"""Begins the names of gangs that another cluster asks about; nor has a RayCluster such a name."""
+
 
 class Holder(NamedTuple):
     """Kind, namespace and name; the name of a Namespace stands for its pods without controller."""
@@ -26,7 +29,9 @@ class Holder(NamedTuple):
 
 
 def gang_holder(key: GangKey) -> Holder:
-    """Return the RayCluster or AppWrapper whose pods a gang is."""
+    """Return the RayCluster, AppWrapper or GangOffer whose pods a gang is."""
+    if key.name.startswith(OFFER_GANGS):
+        return Holder("GangOffer", key.namespace, key.name.removeprefix(OFFER_GANGS))
     for begin in APP_WRAPPER_GANGS:
         if key.name.startswith(begin):
             return Holder("AppWrapper", key.namespace, key.name.removeprefix(begin))
@@ -54,3 +59,13 @@ class Held:
     shares: tuple[Share, ...] = ()
     rest: int = 0
     others: int = 0
+
+
+def offer_gang(name: str) -> str:
+    """Name the gang of a GangOffer."""
+    return f"{OFFER_GANGS}{name}"
+
+
+def is_offer_gang(key: GangKey) -> bool:
+    """Say whether a gang is one that another cluster asks about."""
+    return key.name.startswith(OFFER_GANGS)

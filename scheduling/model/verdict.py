@@ -43,6 +43,7 @@ class Reason(StrEnum):
     TERMINATING = "Terminating"
     OPTED_OUT = "OptedOut"
     PENDING = "Pending"
+    WAITS_FOR_MEMBERS = "WaitsForMembers"
     HELD = "Held"
     NOT_HELD = "NotHeld"
     ADMITTED = "Admitted"

@@ -5,7 +5,7 @@ in which order they have to come, is foreseen for the whole (`scheduling.devices
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from scheduling.devices.gang import (
 from scheduling.devices.mixes import Unknown
 from scheduling.devices.node_index import Kinds, Pending
 from scheduling.devices.room import DeviceRoom
+from scheduling.devices.sharing import PartedGroups
 from scheduling.devices.steps import StepBudget
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import LIMIT, Amounts, Positions
+from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import needed
 
@@ -50,20 +52,24 @@ def place_with_devices(
 ) -> tuple[Outcome, int]:
     """Place all of the demand or nothing of it, in so many steps; return what it took of them."""
     resources = sorted({name for shape, _ in demand for name, _ in shape.requests})
-    groups = [
-        ClaimGroup(shape.restrictions.claims, count, _amounts(dict(shape.requests), resources))
-        for shape, count in demand
-    ]
+    groups = PartedGroups.of_groups([_group(*each, resources) for each in demand])
     budget = StepBudget(max(0, steps) // DEVICE_STEPS)
     found: Verdict = NoPlacement((), ())
     for offers in _portions(demand, resources, room, budget):
-        found = foresee(groups, offers, devices.rules, budget)
+        parted = (replace(offer, most=groups.most(offer.most)) for offer in offers)
+        found = groups.joined(foresee(groups.parts, parted, devices.rules, budget))
         if isinstance(found, Foreseen) and not any(found.waves):
             break
     spent = min(steps, steps - budget.left * DEVICE_STEPS)
     if isinstance(found, Foreseen):
         return _placed(demand, room, devices, found), spent
     return found, spent
+
+
+def _group(shape: PodShape, count: int, resources: Sequence[str]) -> ClaimGroup:
+    """Return pods of one shape as a group; those who share claims are tied to each other."""
+    added, requests = shape.restrictions, _amounts(dict(shape.requests), resources)
+    return ClaimGroup(added.claims, count, requests, tie=added.shared_claims or None)
 
 
 def _amounts(requests: Mapping[str, int], resources: Sequence[str]) -> tuple[int, ...]:
@@ -161,11 +167,15 @@ def _placed(
 ) -> PlacedWithDevices:
     index = room.columns.index
     distributions = []
+    shared: set[tuple[str, ...]] = set()
     for at, (shape, _) in enumerate(demand):
         pods = {node: mix[at] for node, mix in found.placement if mix[at]}
         nodes = np.array([index[node] for node in pods], dtype=np.intp)
         distributions.append(Distribution(nodes, np.array(list(pods.values()), dtype=np.int64)))
         room = room.without(shape, distributions[-1])
-        if shape.restrictions.claims:
-            devices = devices.with_pods(shape.restrictions.claims, pods)
+        added = shape.restrictions
+        if added.claims and added.shared_claims not in shared:
+            alone = dict.fromkeys(pods, 1) if added.shared_claims else pods
+            devices = devices.with_pods(added.claims, alone)
+        shared |= {added.shared_claims} - {()}
     return PlacedWithDevices(tuple(distributions), found.waves, room.with_devices(devices))

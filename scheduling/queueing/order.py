@@ -207,12 +207,10 @@ class QueueOrder:
 
     @property
     def _blocked_first(self) -> Mask:
-        """The gangs that waited for quota when the cycle began.
-
-        What no quota, or not all nodes together, will ever cover blocks nothing.
-        """
+        """The gangs that waited for quota as the cycle began, but what none will ever cover."""
         if self._blocked is None:
-            self._blocked = ~self._covered & self._columns.covered(self._most)
+            waits = ~(self._covered | self._columns.yields)
+            self._blocked = waits & self._columns.covered(self._most)
         return self._blocked
 
     def _stop_strict(self, queues: Positions, at: Positions) -> None:

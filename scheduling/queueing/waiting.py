@@ -24,7 +24,8 @@ class Columns(NamedTuple):
 
     `rows` tell gangs apart while they wait, `serials` for ever. `queue` is the row of its queue in
     the tree, `position` its place in the line, `demands` (resources x gangs) what its
-    minimum asks for. `starts` says by queue where its line begins.
+    minimum asks for; no gang waits for one that `yields`. `starts` says by queue where its line
+    begins.
     """
 
     rows: Positions
@@ -33,6 +34,7 @@ class Columns(NamedTuple):
     position: Positions
     demands: Amounts
     is_repair: Mask
+    yields: Mask
     starts: Positions
 
     def covered(self, allowance: Amounts, among: Positions | slice = EVERY) -> Mask:
@@ -64,6 +66,7 @@ class WaitingGangs:
         self._constrained: set[GangKey] = set()
         self._mounting: set[GangKey] = set()
         self._repairs: set[GangKey] = set()
+        self._yielding: set[GangKey] = set()
         self._requests: Amounts = np.zeros((0, len(tree.resources)), dtype=np.int64)
         self._serials: Positions = np.zeros(0, dtype=np.intp)
         self._columns: Columns | None = None
@@ -107,6 +110,8 @@ class WaitingGangs:
             self._mounting.add(gang.key)
         if gang.is_repair:
             self._repairs.add(gang.key)
+        if gang.yields:
+            self._yielding.add(gang.key)
 
     def drop(self, key: GangKey) -> None:
         """Forget a gang, if it waits."""
@@ -117,6 +122,7 @@ class WaitingGangs:
             self._constrained.discard(key)
             self._mounting.discard(key)
             self._repairs.discard(key)
+            self._yielding.discard(key)
 
     def arrange(self, shares: FairShares | None, overdue: Set[GangKey]) -> None:
         """Order the gangs of queues with fair sharing as their namespaces have used them.
@@ -181,10 +187,17 @@ class WaitingGangs:
         rows = np.concatenate([line.rows for line in self._lines])
         demands = np.ascontiguousarray(self._requests[rows].T)
         position = np.arange(len(queue)) - np.repeat(starts, lengths)
-        is_repair = np.zeros(len(queue), dtype=np.bool_)
-        for line, gang in (self._where[key] for key in self._repairs):
-            is_repair[starts[self.tree.index[line.queue.name]] + line.position(gang)] = True
-        return Columns(rows, self._serials[rows], queue, position, demands, is_repair, starts)
+        is_repair = self._marked(self._repairs, starts)
+        yields = self._marked(self._yielding, starts)
+        serials = self._serials[rows]
+        return Columns(rows, serials, queue, position, demands, is_repair, yields, starts)
+
+    def _marked(self, keys: Set[GangKey], starts: Positions) -> Mask:
+        """Say by their places which gangs are among these."""
+        marks = np.zeros(len(self._where), dtype=np.bool_)
+        for line, gang in (self._where[key] for key in keys):
+            marks[starts[self.tree.index[line.queue.name]] + line.position(gang)] = True
+        return marks
 
     def _new_row(self) -> int:
         if not self._free:

@@ -57,7 +57,7 @@ class FakeReader:
         self.asked.append((resource.plural, namespace, label_selector or field_selector))
         if (resource.plural, namespace) in self._refusals:
             raise self._refusals[resource.plural, namespace]
-        found = self._lists.get(f"{resource.plural} {label_selector}".strip())
+        found = self._lists.get(f"{resource.plural} {label_selector or field_selector}".strip())
         found = self._lists.get(resource.plural, ()) if found is None else found
         return tuple(each for each in found if namespace in ("", each.metadata.namespace))
 

@@ -24,6 +24,7 @@ from tests.controlplane.plot import Plot, plotted
 from tests.controlplane.provisioning import definition
 from tests.controlplane.redis_users import KEY, PASSWORD
 from tests.headstate.resp import FakeRedis, fake_redis
+from tests.rights_plugin import MANIFESTS
 
 _HERE = Path(__file__).parent
 _NUMBERS = itertools.count(1)
@@ -60,12 +61,16 @@ def muster(
         kuberay_args=("--reconcile-concurrency=4", *cron_jobs()),
         kuberay_env=dashboards.environment,
         users={"muster": (), "tenant": (), "owner": (), "queues": ()},
-        crds=(definition(tmp_path_factory.mktemp("crds") / "provisioningrequests.yaml"),),
+        crds=(
+            definition(tmp_path_factory.mktemp("crds") / "provisioningrequests.yaml"),
+            MANIFESTS / "member" / "crds" / "gangoffers.yaml",
+        ),
     )
     directory = tmp_path_factory.mktemp("controlplane") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:
-        settings = {"PROVISIONING": "true"}
-        yield start_muster(cluster, settings=settings, components=["provisioning", "redis"])
+        settings = {"PROVISIONING": "true", "GANG_OFFERS": "true"}
+        components = ["provisioning", "redis", "member"]
+        yield start_muster(cluster, settings=settings, components=components)
     cluster.remove_data()
     if not request.session.testsfailed:
         shutil.rmtree(directory)

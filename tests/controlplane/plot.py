@@ -49,6 +49,7 @@ _GROUPS = {
     "RayService": "/apis/ray.io/v1",
     "RayCronJob": "/apis/ray.io/v1",
     "Gang": "/apis/muster.dev/v1alpha1",
+    "GangOffer": "/apis/muster.dev/v1alpha1",
     "ProvisioningRequest": "/apis/autoscaling.x-k8s.io/v1",
     "PodTemplate": "/api/v1",
     "ResourceClaim": "/apis/resource.k8s.io/v1",

@@ -119,6 +119,26 @@ def test_pods_that_would_take_the_devices_of_others_come_in_a_later_wave(plot: P
     assert waves["either"] > waves["one"]
 
 
+def test_a_claim_that_all_workers_share_is_allocated_once(plot: Plot) -> None:
+    """They go to one node, and another gang gets what is left there and elsewhere."""
+    of_class = add_gpus(plot, FOUR[:2])
+    plot.add_nodes(NodeSpec("other", cpus=16, memory="64Gi"))
+    add_slice(plot, "other", FOUR[:1])
+    spec = {"devices": {"requests": [request(of_class)]}}
+    plot.create({"kind": "ResourceClaim", "metadata": {"name": "ours"}, "spec": spec})
+    asked: Json = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "ours"}]}
+    plot.create(gang("sharing", group(replicas=4, **asked)))
+    plot.wait_running("sharing", 5)
+    on = {
+        pod["spec"]["nodeName"] for pod in plot.pods("sharing") if "resourceClaims" in pod["spec"]
+    }
+    assert len(on) == 1
+    assert len(given(plot)) == 1
+    plot.create(gang("first", workers(2)))
+    plot.wait_running("first", 3)
+    assert len(given(plot)) == 3
+
+
 def test_a_gang_waits_for_its_claims_and_says_for_which(plot: Plot) -> None:
     """First the template is missing, then its class is; the rest is as usual."""
     plot.add_node(16)

@@ -46,6 +46,8 @@ PLURALS = {
     "Job": "jobs",
     "Gang": "gangs",
     "GangQueue": "gangqueues",
+    "GangOffer": "gangoffers",
+    "Lease": "leases",
     "Event": "events",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "PersistentVolumeClaim": "persistentvolumeclaims",
@@ -61,9 +63,11 @@ PLURALS = {
 WATCHED = tuple(
     plural
     for plural in PLURALS.values()
-    if plural not in ("events", "poddisruptionbudgets", "configmaps", "jobs", "podtemplates")
+    if plural
+    not in ("events", "poddisruptionbudgets", "configmaps", "jobs", "podtemplates", "leases")
 )
-OURS = ("gangs", "gangqueues")
+OURS = ("gangs", "gangqueues", "gangoffers")
+HELD_BY_US = ("gangqueues", "gangoffers")
 _PATH = re.compile(
     r"/apis?/(?:[^/]+/)?v[^/]+/(?:namespaces/(?P<ns>[^/]+)/)?"
     r"(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
@@ -164,7 +168,8 @@ class Api:
             raise Invalid(422, "Invalid", f"the patch does not apply: {error}") from error
         new = self._update(key, old, asked, subresource)
         meta = new["metadata"]
-        if key.plural == "gangqueues" and "deletionTimestamp" in meta and not meta["finalizers"]:
+        is_held = key.plural not in HELD_BY_US or meta.get("finalizers")
+        if "deletionTimestamp" in meta and not is_held:
             self.remove(key)
         return new
 

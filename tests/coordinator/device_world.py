@@ -72,6 +72,8 @@ def make_claims(api: Api) -> None:
 
 def _make_claim(api: Api, pod: Json, asked: Json) -> None:
     meta, name = pod["metadata"], asked["name"]
+    if "resourceClaimName" in asked:
+        return
     template = Key("resourceclaimtemplates", meta["namespace"], asked["resourceClaimTemplateName"])
     made = [each["name"] for each in _made(api, pod)]
     if name in made or template not in api.objects:
@@ -94,13 +96,20 @@ def _made(api: Api, pod: Json) -> list[Json]:
 
 
 def allocate(api: Api, pod: Json, node: str) -> bool:
-    """Give a pod the first devices of a node that are free; nothing where they are too few."""
+    """Give a pod the first devices of a node that are free; nothing where they are too few.
+
+    A claim that another pod was given something for is used as it is.
+    """
+    named = [each for each in pod["spec"].get("resourceClaims", ()) if "resourceClaimName" in each]
     claims = [
         api.get(Key("resourceclaims", pod["metadata"]["namespace"], each["resourceClaimName"]))
-        for each in _made(api, pod)
+        for each in (*_made(api, pod), *named)
     ]
     if len(claims) < len(pod["spec"].get("resourceClaims", ())):
         return False
+    if any(_is_elsewhere(each, node) for each in claims):
+        return False
+    claims = [each for each in claims if not _results(each)]
     given: dict[str, list[Json]] = {}
     taken = set(_taken(api))
     for claim in claims:
@@ -120,6 +129,16 @@ def allocate(api: Api, pod: Json, node: str) -> bool:
     return True
 
 
+def _results(claim: Json) -> list[Json]:
+    allocation = claim.get("status", {}).get("allocation", {})
+    found: list[Json] = allocation.get("devices", {}).get("results", [])
+    return found
+
+
+def _is_elsewhere(claim: Json, node: str) -> bool:
+    return any(each["pool"] != node for each in _results(claim))
+
+
 def _allocation(results: list[Json]) -> Json:
     return {"allocation": {"devices": {"results": results}}}
 
@@ -134,8 +153,7 @@ def _devices(api: Api, node: str, wanted: Json) -> Iterator[tuple[str, str, str]
 
 def _taken(api: Api) -> Iterator[tuple[str, str, str]]:
     for claim in api.all("resourceclaims"):
-        allocation = claim.get("status", {}).get("allocation", {})
-        for each in allocation.get("devices", {}).get("results", ()):
+        for each in _results(claim):
             yield each["driver"], each["pool"], each["device"]
 
 

@@ -23,6 +23,8 @@ def foresee_in(api: Api) -> Any:
     """Foresee the pods that the toy KubeRay makes."""
 
     def foresee(source: GangSource, admission: Admission) -> Outlook:
+        if source.offered is not None:
+            return _offered(api, source, admission)
         if source.resumable is None:
             return source.foresee(admission)
         meta = source.metadata
@@ -31,6 +33,20 @@ def foresee_in(api: Api) -> Any:
         return Foreseen(meta.name, meta.uid, pod_sets)
 
     return foresee
+
+
+def _offered(api: Api, source: GangSource, admission: Admission) -> Outlook:
+    """Foresee the pods of the RayCluster that an offer is about."""
+    outlook = source.foresee(admission)
+    if not isinstance(outlook, Foreseen):
+        return outlook
+    offer = api.get(Key("gangoffers", source.metadata.namespace, source.owner.name))
+    asked = offer["spec"]["template"]
+    meta = {"namespace": source.metadata.namespace, "uid": source.metadata.uid}
+    named = {"name": asked["name"], "labels": asked["labels"], "annotations": asked["annotations"]}
+    made = {"kind": "RayCluster", "metadata": {**meta, **named}, "spec": asked["spec"]}
+    pod_sets = tuple(_pod_sets(made, source.resumed().pod_sets_wanted))
+    return Foreseen(asked["name"], source.metadata.uid, pod_sets)
 
 
 def _version(api: Api, uid: str, generation: int) -> Json:

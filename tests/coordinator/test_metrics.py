@@ -36,6 +36,7 @@ from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.pods.test_kept_slots import QUOTA, failure, lose_workers, running
 from tests.coordinator.journeys import test_late_starts as late_starts
 from tests.coordinator.journeys.test_queues import change, gang_in, queue
+from tests.coordinator.offers import member, offer, started
 from tests.coordinator.scraping import executor_of, scrape, scrape_world, value
 from tests.coordinator.shell.test_definitions import Served
 from tests.coordinator.shell.writes.test_executor import (
@@ -388,6 +389,17 @@ def preempting_world() -> World:
         world.create(cluster)
         world.settle(seconds=10)
     return world
+
+
+def test_muster_offers_total_moves() -> None:
+    asked = [("Offered", ""), ("Closed", "NotAccepted"), ("Started", "")]
+    names_of = [{"phase": phase, "reason": reason} for phase, reason in asked]
+    before = [value("muster_offers_total", **each) for each in names_of]
+    open_for_long = member(offer("a-1", gang_of("a", 3)))
+    open_for_long.settle(seconds=70)
+    started()
+    now = [value("muster_offers_total", **each) for each in names_of]
+    assert [after - was for after, was in zip(now, before, strict=True)] == [2.0, 1.0, 1.0]
 
 
 def test_muster_preemptions_total_moves() -> None:

@@ -42,12 +42,14 @@ from kube.codec.pod_patches import gate_patch, pinned_node
 from kube.codec.pod_requests import pod_used
 from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
 from kube.codec.volumes.storage import WATCHES
+from kube.gang.offer import as_listed
 from kube.objects import core as core_objects
 from kube.objects import gang as gang_objects
 from kube.objects import names
 from kube.objects import ray as ray_objects
 from kube.objects.admission import LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
+from kube.objects.clusters.gang_offer import GangOffer
 from kube.objects.provisioning import ProvisioningRequest
 from kube.objects.queues import queue as queue_objects
 from kube.ray.ray_cluster import essential, opt_in
@@ -94,6 +96,7 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "gangqueues": (queue_objects.GangQueue, sinks.queue_event),
     "rayclusters": (ray_objects.RayCluster, sinks.ray_cluster_event),
     "appwrappers": (AppWrapper, sinks.app_wrapper_event),
+    "gangoffers": (GangOffer, sinks.offer_event),
     "rayjobs": (ray_objects.RayJob, sinks.ray_owner_event),
     "rayservices": (ray_objects.RayService, sinks.ray_owner_event),
     "gangs": (gang_objects.Gang, sinks.gang_event),
@@ -112,6 +115,7 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
         "pods": reduce,
         "rayclusters": essential,
         "appwrappers": AppWrapperReading(),
+        "gangoffers": as_listed,
         "rayjobs": essential_job,
         "rayservices": essential_service,
     }
@@ -605,7 +609,7 @@ class World:
 
     def collect_garbage(self) -> None:
         """What is owned goes with its owner; pods of a node go with the node."""
-        kinds = ("appwrappers", "rayjobs", "rayservices", "jobs", "rayclusters")
+        kinds = ("appwrappers", "gangoffers", "rayjobs", "rayservices", "jobs", "rayclusters")
         owners = {obj["metadata"]["uid"] for kind in kinds for obj in self.api.all(kind)}
         for kind in (*kinds, "configmaps"):
             for obj in list(self.api.all(kind)):

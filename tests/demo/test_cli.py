@@ -155,7 +155,7 @@ def test_the_command_that_stops_it_names_the_python_that_runs(
     assert cli._stop_command() == f"{python} -m testbed down --name demo"
 
 
-def test_there_are_eight_scenes() -> None:
-    result = CliRunner().invoke(cli.main, ["--scene", "9"])
+def test_there_are_nine_scenes() -> None:
+    result = CliRunner().invoke(cli.main, ["--scene", "10"])
     assert result.exit_code == 2
-    assert "'1', '2', '3', '4', '5', '6', '7', '8'" in result.stderr
+    assert "'1', '2', '3', '4', '5', '6', '7', '8', '9'" in result.stderr

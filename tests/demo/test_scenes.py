@@ -13,6 +13,7 @@ import pytest
 from demo import cli
 from demo.app_wrapper import wrapped_pair
 from demo.claims import Claim
+from demo.devices import claimed_devices
 from demo.display import Lines
 from demo.foretold import told_when_they_start
 from demo.giving_way import gives_way
@@ -66,6 +67,11 @@ def test_an_owner_manages_by_commands(stage: Stage) -> None:
 @pytest.mark.long
 def test_gangs_are_told_when_they_will_start(stage: Stage) -> None:
     assert not failed(stage, told_when_they_start(stage))
+
+
+@pytest.mark.long
+def test_of_two_gangs_that_claim_devices_the_second_waits_for_them(stage: Stage) -> None:
+    assert not failed(stage, claimed_devices(stage))
 
 
 def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> None:

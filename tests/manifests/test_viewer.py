@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from tests.cli.fake_reader import FakeReader, run
+from tests.cli.report.room.test_devices import device_objects
 from tests.cli.test_commands import ALL, cluster
 from tests.packaging.tree import ROOT
 
@@ -31,7 +32,7 @@ def test_the_component_names_its_one_file_and_binds_the_role_to_nothing() -> Non
 def test_what_the_commands_list_is_granted_and_no_more() -> None:
     asked: set[str] = set()
     for arguments in ALL:
-        reader = FakeReader(cluster())
+        reader = FakeReader({**device_objects(), **cluster()})
         assert run(reader, *arguments).exit_code == 0
         asked |= {plural for plural, _, _ in reader.asked}
     assert asked - OF_A_NAMESPACE == set(granted())

@@ -4,11 +4,13 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.recipes import chosen_kubernetes
+from tests.oracle.devices.device_trial import try_device_case
 from tests.oracle.stage import Stage
 from tests.oracle.tally import Outcome, Tally
 from tests.oracle.trial import try_case
@@ -16,6 +18,9 @@ from tests.oracle.worlds import world
 
 SLOTS = tuple(f"w{at}" for at in range(16))
 """Where cases run side by side, one in each."""
+
+Try = Callable[[Stage, str, str], Outcome]
+"""Tries the case of a seed in a slot."""
 
 
 def main(argv: list[str]) -> int:
@@ -26,6 +31,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
     parser.add_argument("--kubernetes", default=chosen_kubernetes(), help="the version to ask")
     parser.add_argument("--only", help="run one case: its seed as printed")
+    parser.add_argument("--devices", action="store_true", help="worlds of devices by claim")
     parser.add_argument("--present", help="only cases in which this constraint is present")
     options = parser.parse_args(argv)
     seeds = [f"{options.seed}/{at}" for at in range(options.cases)]
@@ -33,31 +39,39 @@ def main(argv: list[str]) -> int:
         seeds = [seed for seed in seeds if options.present in world("w", seed).present]
     if options.only:
         seeds = [options.only]
-    tally = run(seeds, options.seconds, options.kubernetes)
+    try_one = try_device_case if options.devices else try_case
+    with opened(options.kubernetes) as stage:
+        tally = run(stage, seeds, options.seconds, try_one)
     return 1 if tally.unsound or tally.incomplete or tally.misjudged else 0
 
 
-def run(seeds: list[str], seconds: float, kubernetes: str) -> Tally:
+@contextmanager
+def opened(kubernetes: str) -> Iterator[Stage]:
+    """Start a control plane of this version for cases; it ends with the block."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Stage.open(Path(folder) / "cluster", kubernetes, SLOTS) as stage,
+    ):
+        yield stage
+
+
+def run(stage: Stage, seeds: list[str], seconds: float, try_one: Try = try_case) -> Tally:
     """Try the seeds, for so many seconds at most, and print what was found."""
-    with ExitStack() as open_until_then:
-        folder = open_until_then.enter_context(tempfile.TemporaryDirectory())
-        opening = Stage.open(Path(folder) / "cluster", kubernetes, SLOTS)
-        stage = open_until_then.enter_context(opening)
-        begin = time.monotonic()
-        outcomes = _all(stage, seeds, begin + seconds)
-        tally = Tally(outcomes, time.monotonic() - begin)
+    begin = time.monotonic()
+    outcomes = _all(stage, seeds, begin + seconds, try_one)
+    tally = Tally(outcomes, time.monotonic() - begin)
     sys.stdout.write("\n".join([*tally.lines(), *tally.wrongs(), ""]))
     return tally
 
 
-def _all(stage: Stage, seeds: list[str], end: float) -> list[Outcome]:
+def _all(stage: Stage, seeds: list[str], end: float, try_one: Try) -> list[Outcome]:
     """Try cases side by side until the end; each slot takes the next seed once it is free."""
     left = iter(seeds)
 
     def work(slot: str) -> list[Outcome]:
         done = []
         while time.monotonic() < end and (seed := next(left, None)):
-            done.append(try_case(stage, slot, seed))
+            done.append(try_one(stage, slot, seed))
         return done
 
     with ThreadPoolExecutor(len(SLOTS)) as pool:

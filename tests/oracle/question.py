@@ -43,7 +43,7 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     counts = Counter((pod_set_of(pod), shape) for pod, shape in shapes)
     groups = tuple(Group(name, "", shape, count) for (name, shape), count in counts.items())
     members = tuple(
-        Member(pod_set_of(pod), shape, _labels(pod), mounts=_seen(pod, cache).mounts)
+        Member(pod_set_of(pod), shape, labels_of(pod), mounts=_seen(pod, cache).mounts)
         for pod, shape in shapes
     )
     key = GangKey(world.namespaces[0], "gang")
@@ -54,7 +54,7 @@ def ask(world: World, namespaces: list[Json]) -> Yes | Refusal:
     match decision.verdict:
         case Admitted() as admitted:
             waits = not any(counts_others(shape) for _, shape in shapes)
-            return Yes(_released(shapes, admitted), waits)
+            return Yes(released(shapes, admitted), waits)
         case refusal:
             return refusal
 
@@ -98,7 +98,7 @@ def _shape(pod: Json, cache: ClusterCache) -> PodShape:
     return member.shape
 
 
-def _released(
+def released(
     shapes: list[tuple[Json, PodShape]], admitted: Admitted
 ) -> tuple[tuple[tuple[Json, str], ...], ...]:
     """Give the slots of a placement to the pods, the head first in its wave."""
@@ -113,10 +113,5 @@ def _released(
     return tuple(tuple(waves[wave]) for wave in sorted(waves))
 
 
-def _labels(pod: Json) -> tuple[tuple[str, str], ...]:
+def labels_of(pod: Json) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(pod["metadata"]["labels"].items()))
-
-
-def _name(pod: Json) -> str:
-    name: str = pod["metadata"]["name"]
-    return name

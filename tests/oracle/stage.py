@@ -44,7 +44,7 @@ PATIENCE_SECONDS = WAIT_SECONDS
 _PLUGINS = "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"
 _LEFT_OUT = (
     *("taint-eviction", "node-lifecycle", "pod-garbage-collector", "resourcequota"),
-    *("endpoints", "endpointslice"),
+    *("endpoints", "endpointslice", "device-taint-eviction"),
 )
 _CONTROLLERS = f"--controllers={','.join(f'-{name}-controller' for name in _LEFT_OUT)}"
 _MERGE = "application/merge-patch+json"
@@ -59,6 +59,12 @@ PATHS = {
     "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "CSINode": "/apis/storage.k8s.io/v1/csinodes",
     "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
+    "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "ResourceClaim": "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims",
+    "ResourceClaimTemplate": (
+        "/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates"
+    ),
 }
 """Where the objects of a kind are; `namespace` is filled in."""
 
@@ -137,6 +143,12 @@ class Stage:
         """Wait until what is seen of the gang is enough, or patience ends; return its pods."""
         keys = [(pod["metadata"]["namespace"], name_of(pod)) for pod in world.gang]
         return self._seen.wait(keys, enough)
+
+    def claims(self, namespace: str) -> list[Json]:
+        """Return the claims of devices in a namespace as they are stored."""
+        path = PATHS["ResourceClaim"].format(namespace=namespace)
+        found: list[Json] = self._session.call("GET", path)["items"]
+        return found
 
     def clear(self, world: World) -> None:
         """Delete all objects of a world, whatever their finalizers, and wait for the pods."""

@@ -108,9 +108,10 @@ class Tally:
     def _coverage(self) -> list[str]:
         present = Counter(name for each in self.outcomes for name in each.present)
         decided = Counter(name for each in self.outcomes for name in each.deciders)
+        known = dict.fromkeys(each.name for each in INGREDIENTS)
+        names = known if known.keys() & present else sorted(present)
         return [
-            f"  {each.name:20} present in {present[each.name]:5}, decided {decided[each.name]:4}"
-            for each in INGREDIENTS
+            f"  {name:20} present in {present[name]:5}, decided {decided[name]:4}" for name in names
         ]
 
     def wrongs(self) -> list[str]:

@@ -1,6 +1,7 @@
 """One cycle over gangs whose pods claim devices: who is admitted, in which waves, and why not."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import chain
 from math import inf
 from random import Random
@@ -14,7 +15,7 @@ from scheduling.cycle import NodeFacts, Settings, next_cycle
 from scheduling.devices.allocator import allocate
 from scheduling.devices.node_devices import LOOK, NodeDevices
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
-from scheduling.devices.outcome import Allocated
+from scheduling.devices.outcome import Allocated, Doubt
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest
@@ -179,6 +180,38 @@ def test_as_much_of_the_surplus_starts_as_there_are_devices_for() -> None:
     assert verdict.surplus == 3
     assert verdict.left_out is not None
     assert "0 of 1 w fits by their claims" in verdict.left_out.message
+
+
+def test_pods_that_share_a_claim_go_to_one_node_and_take_its_devices_once() -> None:
+    world, known = columns(node("a", cpu=3), node("b", cpu=9)), facts({"a": gpus(1), "b": gpus(2)})
+    gangs = [
+        gang("ours", group("w", 4, sharing()), created=0.0),
+        *(gang(name, group("w", 1, claiming(ONE)), created=1.0) for name in ("c", "d", "e")),
+    ]
+    found = verdicts(world, known, *gangs)
+    assert nodes_of(found["ours"]) == {"w": {"b": 4}}
+    assert sorted(next(iter(nodes_of(found[name])["w"])) for name in "cd") == ["a", "b"]
+    refused = found["e"]
+    assert isinstance(refused, Refusal)
+    assert "nodes have 3, 0 are taken and 3 promised" in refused.message
+
+
+def test_surplus_that_shares_a_claim_waits_until_it_is_allocated() -> None:
+    """Without a minimum that shares it one unit begins."""
+    unit, cpu = (group("w", 1, sharing()),), group("head", 1, CPU)
+    for minimum, placed in ((2, 0), (0, 4)):
+        groups = [cpu, group("w", minimum, sharing())][: 2 if minimum else 1]
+        one = gang("g", *groups, surplus=(unit,) * 4)
+        verdict = verdicts(columns(node("a")), facts({"a": gpus(1)}), one)["g"]
+        assert isinstance(verdict, Admitted)
+        assert verdict.surplus == placed
+        if not placed:
+            assert verdict.left_out is not None
+            assert verdict.left_out.message.endswith(Doubt.SHARED)
+
+
+def sharing() -> PodShape:
+    return with_claims(CPU, (ONE,), (), ("ours",))
 
 
 @pytest.mark.parametrize(
@@ -369,6 +402,25 @@ def test_128_devices_on_each_of_5000_nodes_are_bounded() -> None:
     assert {each.reason for each in found.values() if isinstance(each, Refusal)} == {
         Reason.UNDECIDED
     }
+    assert selectors.asked <= Settings().cycle_search_steps / (DEVICE_STEPS * LOOK) * 2
+
+
+def test_taints_on_64_devices_of_each_of_5000_nodes_are_bounded() -> None:
+    """Most nodes have one device that is not tainted; some have none left."""
+    names = [f"n{at:04}" for at in range(5_000)]
+    sick = [device(f"gpu-{at:02}", tainted=at > 0) for at in range(64)]
+    selectors = _Counting()
+    known = facts(dict.fromkeys(names, sick), taken={each: ["gpu-00"] for each in names[:5]})
+    known = replace(known, rules=Rules(RULES.classes, selectors, RULES.features))
+    world = columns(*(node(each, cpu=200) for each in names))
+    fits = gang("fits", group("w", 20, claiming(ONE)))
+    pair = claiming(claim(exactly(count=2)))
+    pairs = [gang(f"pair-{at}", group("w", 1, pair), created=at + 1.0) for at in range(20)]
+    found, _ = decide(world, known, fits, *pairs)
+    usual = nodes_of(found.pop("fits"))["w"]
+    assert set(usual.values()) == {1}
+    assert not usual.keys() & set(names[:5])
+    assert not any(isinstance(each, Admitted) for each in found.values())
     assert selectors.asked <= Settings().cycle_search_steps / (DEVICE_STEPS * LOOK) * 2
 
 

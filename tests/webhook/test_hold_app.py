@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
 from kube.api.errors import Unreachable
+from kube.objects import names
 from kube.objects.admission import ResourceQuota
 from kube.objects.base import ObjectMeta
 from kube.objects.core import Namespace
@@ -24,6 +25,7 @@ from webhook.metrics import Metrics
 from webhook.settings import Settings
 
 JSON = {"Content-Type": "application/json"}
+ALONE = {names.TOGETHER: "pair"}
 Answer = Callable[[Read], Namespace | RayJob | None]
 
 
@@ -112,3 +114,10 @@ async def test_what_is_no_review_is_a_4xx() -> None:
     status, answer = await ask(only_the_namespace, b"{}", metrics)
     assert (status, answer["code"]) == (400, 400)
     assert counted(metrics, "refused") == 1
+
+
+async def test_a_group_that_cannot_be_is_told_as_a_warning() -> None:
+    _, answer = await ask(only_the_namespace, review_of(cluster(ALONE)), Metrics())
+    said = 'muster.dev/together-size: "" is not valid; allowed: a whole number from 2 to 16'
+    assert answer["response"]["allowed"]
+    assert answer["response"]["warnings"] == [said]

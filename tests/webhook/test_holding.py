@@ -30,6 +30,7 @@ from webhook.holding import (
     decide_hold,
     queues_of,
     read_hold_review,
+    warnings_of,
 )
 
 GANG = {names.OPT_IN: "true"}
@@ -188,6 +189,21 @@ def test_a_queue_has_its_gangs_held_unless_they_say_otherwise() -> None:
     assert is_held(review_of(cluster(WHEN_ADMITTED)), queues, team="b")
     named = {**GANG, names.QUEUE: "usual"}
     assert not is_held(review_of(cluster(None, named)), queues, team="a")  # not open to it
+
+
+def test_what_starts_together_with_others_is_held_whatever_its_queue_says() -> None:
+    pair = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "2"}
+    assert isinstance(decided(review_of(cluster(pair))), Hold)
+    assert isinstance(decided(review_of(cluster(pair, owner=made_by("RayService")))), Leave)
+
+
+def test_whoever_creates_what_cannot_be_a_member_is_warned_with_what_is_allowed() -> None:
+    said = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "1", names.TOGETHER_END: "All"}
+    assert warnings_of(read(review_of(cluster(said)))) == [
+        'muster.dev/together-size: "1" is not valid; allowed: a whole number from 2 to 16',
+        'muster.dev/together-end: "All" is not valid; allowed: "Keep"; "All" is not offered yet',
+    ]
+    assert not warnings_of(read(review_of(cluster())))
 
 
 def test_nothing_is_read_where_nothing_asks_for_it() -> None:

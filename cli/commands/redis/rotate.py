@@ -34,7 +34,7 @@ def command(*, target: Target, yes: bool) -> None:
 
     async def work(writer: Writer) -> None:
         from cli.read.home import find_home  # noqa: PLC0415 - a start must not pay for it
-        from cli.read.redis import read_keys, read_redis  # noqa: PLC0415
+        from cli.read.ray.redis import read_keys, read_redis  # noqa: PLC0415
         from cli.report.redis import not_yet  # noqa: PLC0415
 
         home = await find_home(writer.reader)

@@ -29,7 +29,7 @@ def command(context: click.Context, target: Target, output: str) -> None:
     Read from the report that muster-redis writes every 15 s; use is measured every 5 minutes.
     """
     from cli.read.home import find_home  # noqa: PLC0415 - a start without work must not pay for it
-    from cli.read.redis import read_redis  # noqa: PLC0415
+    from cli.read.ray.redis import read_redis  # noqa: PLC0415
     from cli.show.output import show  # noqa: PLC0415
     from cli.show.redis import table  # noqa: PLC0415
 

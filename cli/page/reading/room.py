@@ -10,13 +10,14 @@ import msgspec
 
 from cli.endings import NotAllowed
 from cli.read.cluster import read_gangs_anywhere, read_snapshot
+from cli.read.devices import with_devices
 from cli.read.own_queues import with_own_queues
 from cli.read.reader import Reader
 from cli.report.gangs import queue_of
 from cli.report.queues import QueueReport, queues_report
 from cli.report.room.nodes import NodeReport, nodes_report, told
 from cli.report.room.sums import Room, room_of
-from cli.report.snapshot import GANGS, NODES, PODS, QUEUES, Snapshot, Unread
+from cli.report.snapshot import DEVICES, GANGS, NODES, PODS, QUEUES, Snapshot, Unread
 
 MOST_NODES = 5000
 MOST_QUEUES = 1000
@@ -24,6 +25,10 @@ MOST_QUEUES = 1000
 _RIGHTS = {
     NODES: "list nodes and pods of all namespaces (ClusterRole muster-viewer)",
     PODS: "list nodes and pods of all namespaces (ClusterRole muster-viewer)",
+    DEVICES: (
+        "list deviceclasses, resourceslices, resourceclaims and devicetaintrules "
+        "(ClusterRole muster-viewer)"
+    ),
     QUEUES: "list GangQueues (ClusterRole muster-viewer)",
     GANGS: "list Gangs of all namespaces (ClusterRole muster-viewer)",
 }
@@ -69,6 +74,7 @@ async def read_room(reader: Reader, namespaces: Sequence[str]) -> RoomReport:
     fallback = namespaces[0] if namespaces else reader.namespace
     found = await _snapshot(reader, fallback)
     found = await with_own_queues(reader, found, {queue_of(each) for each in found.gangs})
+    found = await with_devices(reader, found)
     return await asyncio.to_thread(room_report, found)
 
 

@@ -1,5 +1,6 @@
 """The paths below which the page reads the cluster; each answers with the rights of the caller."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
@@ -14,12 +15,13 @@ from cli.page.reading.links import Link
 from cli.page.reading.logs import pass_log
 from cli.page.reading.one_cluster import read_cluster, read_why
 from cli.page.reading.room import read_room
+from cli.page.reading.what_if import TURN, what_if
 from cli.page.safety.answers import answer
 from cli.page.safety.callers import CALLER
 from cli.read.home import find_home
 from cli.read.ray.jobs import read_jobs
 from cli.read.ray.logs import job_logs
-from cli.read.redis import read_redis
+from cli.read.ray.redis import read_redis
 
 MOST_NAMESPACES: Final = 50
 
@@ -30,6 +32,7 @@ LINKS: Final = web.AppKey("links", tuple[Link, ...])
 def add_reading(app: web.Application) -> None:
     """Add what the page reads; there are no links before `app[LINKS]` is set."""
     app[LINKS] = ()
+    app[TURN] = asyncio.Lock()
     for path, handler in (
         ("/api/clusters", clusters),
         ("/api/clusters/{namespace}/{name}", cluster),
@@ -41,6 +44,7 @@ def add_reading(app: web.Application) -> None:
         ("/api/room", room),
     ):
         app.router.add_get(path, handler)
+    app.router.add_post("/api/what-if", what_if)  # its files are too long for an address
 
 
 def _namespaces(request: web.Request) -> tuple[str, ...]:

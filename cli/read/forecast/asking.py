@@ -51,7 +51,7 @@ async def read_pictured(
     if trial.known.cache.is_mounting or any(each.mounts_claims for each in asked):
         picture = picture.beside(await read_volumes(reader))
     unread = tuple(dict.fromkeys(each for each in (unset, *picture.unread, *reader.faults) if each))
-    pictured = Pictured(picture.events, now, build, time.process_time, CPU_SECONDS)
+    pictured = Pictured(picture.events, now, build, time.thread_time, CPU_SECONDS)
     return Foreseen(pictured, unread)
 
 

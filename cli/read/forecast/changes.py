@@ -1,25 +1,27 @@
-"""Reads the options of `muster what-if` as changes."""
+"""Reads the options of `muster what-if`, and the fields of the page, as changes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from cli.files import read_files
 from cli.fitting.asked import Asked, read_asked
 from cli.forecast.changes import Added, Changes, Quota, read_quota
-from cli.imports.outcome import Fault
+from cli.imports.outcome import Fault, Source
 from scheduling.model.gang import GangKey
 
 
 def read_changes(
-    said: Mapping[str, Sequence[str]], files: Sequence[str], namespace: str
+    said: Mapping[str, Sequence[str]], sources: Sequence[Source], namespace: str
 ) -> Changes:
-    """Return what options ask for; raises Fault with the option, the value and what is allowed."""
+    """Return what options ask for; raises Fault with the option, the value and what is allowed.
+
+    `sources` are the objects to submit.
+    """
     return Changes(
         cordoned=_named("--cordon", said["cordon"]),
         drained=_named("--drain", said["drain"]),
         added=tuple(map(_added, said["add_nodes"])),
         quotas=tuple(map(_quota, said["quota"])),
         stopped=tuple(dict.fromkeys(_gang(each, namespace) for each in said["stop"])),
-        asked=tuple(_asked(files, namespace)),
+        asked=_asked(sources, namespace),
     )
 
 
@@ -56,12 +58,10 @@ def _gang(text: str, namespace: str) -> GangKey:
     return GangKey(place or namespace, name)
 
 
-def _asked(files: Sequence[str], namespace: str) -> Iterator[Asked]:
-    if files:
-        sources = read_files(files)
-        if not sources:
-            raise Fault(f"{', '.join(files)}: there is no object in it")
-        asked, remarks = read_asked(sources, namespace)
-        if not asked:
-            raise Fault(f"-f: {'; '.join(remarks)}")
-        yield from asked
+def _asked(sources: Sequence[Source], namespace: str) -> tuple[Asked, ...]:
+    if not sources:
+        return ()
+    asked, remarks = read_asked(sources, namespace)
+    if not asked:
+        raise Fault(f"-f: {'; '.join(remarks)}")
+    return tuple(asked)

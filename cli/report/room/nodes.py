@@ -12,6 +12,7 @@ import numpy as np
 from cli.report.order import natural
 from cli.report.room.sums import Room, room_of
 from cli.report.snapshot import Snapshot, Unread
+from scheduling.devices.class_resources import is_class
 from scheduling.diagnosis.holes import OTHER, SIZES, UNLABELLED, GpuPools, Pool, pools
 from scheduling.model.amounts import CPU, MEMORY, is_device
 from scheduling.model.node import Node
@@ -68,8 +69,9 @@ _ACCELERATORS = ("google.com/tpu", "habana.ai/gaudi", "aws.amazon.com/neuron")
 
 
 def devices_of(room: Room) -> tuple[str, ...]:
-    """Return the resources of the nodes that are accelerators by their names."""
-    return tuple(each for each in room.nodes.resources if _is_accelerator(each))
+    """Return the resources that are accelerators by their names, and devices by class."""
+    named = (each for each in room.nodes.resources if _is_accelerator(each))
+    return (*named, *room.classes)
 
 
 def _is_accelerator(resource: str) -> bool:
@@ -126,7 +128,8 @@ def _order(asked: GpuPools, pool: Pool) -> tuple[object, ...]:
 
 
 def _pool(pool: Pool, count: int) -> PoolReport:
-    idle, sized = pool.free + pool.unschedulable, is_device(pool.resource)
+    idle = pool.free + pool.unschedulable
+    sized = is_device(pool.resource) or is_class(pool.resource)
     return PoolReport(
         name=pool.name,
         resource=pool.resource,

@@ -7,15 +7,17 @@ of placements that no bound pod has taken.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cli.report.room.devices import PlacedGang, count_devices
 from cli.report.snapshot import NODES, PODS, Snapshot
 from kube.codec import node as node_codec
 from kube.codec.fields import InvalidObject
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.placement import placement_from_status
+from kube.devices.device_index import DeviceIndex
 from kube.objects.gang import Gang
 from reservation.slots import SlotKind, kind_in, vacant_slots
 from scheduling.model.amounts import Requests
@@ -38,11 +40,15 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The nodes with all that is used or reserved on them; `reserved` by node and resource."""
+    """The nodes with all that is used or reserved on them; `reserved` by node and resource.
+
+    `classes` are the resources that stand for devices by claim.
+    """
 
     nodes: NodeSnapshot
     reserved: Mapping[tuple[str, str], int]
     uses: tuple[Use, ...]
+    classes: tuple[str, ...] = ()
 
 
 def room_of(found: Snapshot) -> Room | None:
@@ -52,7 +58,23 @@ def room_of(found: Snapshot) -> Room | None:
     pods = [observe(each) for each in found.pods]
     uses = (*_bound(pods), *_promised(found.gangs, pods))
     reserved = _sums(each for each in uses if each.reserved)
-    return Room(_nodes(found, _sums(uses)), _by_cell(reserved), uses)
+    room = Room(_nodes(found, _sums(uses)), _by_cell(reserved), uses)
+    return room if found.devices is None else _with_devices(room, found.devices, found, pods)
+
+
+def _with_devices(room: Room, index: DeviceIndex, found: Snapshot, pods: list[ObservedPod]) -> Room:
+    """Return the room with the devices of each class as one more resource."""
+    known = {pod.uid for pod in pods}  # a pod may be bound between one list and the other
+    waiting = [pod for pod in map(observe, found.unbound) if pod.uid not in known]
+    members = _members([*pods, *waiting])
+    placed = [
+        PlacedGang(gang_holder(key_of(gang)), placement, own)
+        for gang, placement, own in _placed(found.gangs, members)
+    ]
+    counted, uses = count_devices(room.nodes, index, placed, pods)
+    more = [Use(u.holder, u.node, ((u.resource, u.devices),), 1, u.reserved) for u in uses]
+    reserved = {**room.reserved, **counted.reserved}
+    return Room(counted.nodes, reserved, (*room.uses, *more), counted.names)
 
 
 def _nodes(found: Snapshot, used: Mapping[str, Mapping[str, int]]) -> NodeSnapshot:
@@ -101,17 +123,32 @@ def _bound(pods: Iterable[ObservedPod]) -> list[Use]:
 
 def _promised(gangs: Iterable[Gang], pods: Iterable[ObservedPod]) -> list[Use]:
     """Return the reservations: the slots of each gang that none of its bound pods has taken."""
+    found: list[Use] = []
+    for gang, placement, own in _placed(gangs, _members(pods)):
+        found += _vacant(key_of(gang), placement, own)
+    return found
+
+
+Members = Mapping[tuple[GangKey, str], list[ObservedPod]]
+"""Pods by their gang and the uid of its Ray cluster."""
+
+
+def _members(pods: Iterable[ObservedPod]) -> Members:
     members: defaultdict[tuple[GangKey, str], list[ObservedPod]] = defaultdict(list)
     for pod in pods:
         if pod.member is not None:
             members[pod.member.gang, pod.member.cluster_uid].append(pod)
-    found: list[Use] = []
+    return members
+
+
+def _placed(
+    gangs: Iterable[Gang], members: Members
+) -> Iterator[tuple[Gang, Placement, list[ObservedPod]]]:
+    """Yield the gangs with a placement, and their pods."""
     for gang in gangs:
         placement = placement_of(gang)
         if placement is not None:
-            own = members[key_of(gang), gang.spec.ray_cluster_uid]
-            found += _vacant(key_of(gang), placement, own)
-    return found
+            yield gang, placement, members.get((key_of(gang), gang.spec.ray_cluster_uid), [])
 
 
 def _vacant(gang: GangKey, placement: Placement, pods: list[ObservedPod]) -> list[Use]:

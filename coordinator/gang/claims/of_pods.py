@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from coordinator.cluster.devices import Devices
 from coordinator.gang.claims.quota import lacks_quota
+from coordinator.gang.claims.shared import cannot_be_shared, shared_by
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
@@ -19,10 +20,6 @@ from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.node_restrictions import with_claims
 from scheduling.model.verdict import Reason
-
-MOST_CONSUMERS = 256
-"""Pods that one claim may be reserved for: kube-scheduler does not count them, and the API server
-refuses the next one when it is to be bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +40,14 @@ def claimed(
     unknown = _not_known(devices)
     if unknown is not None:
         none = dict.fromkeys((pod.uid for pod in asking), ClaimNotReady(unknown.message))
-        return Claimed(tuple(_with_claims(each, none) for each in standing), unknown)
+        return Claimed(tuple(_with_claims(each, none, devices) for each in standing), unknown)
     found = {pod.uid: _claims(pod, devices) for pod in asking}
     hindrance = (
         _first_not_ready(asking, found, devices, quotas)
-        or _shared(asking, found, devices)
-        or _several_kinds(standing, found)
+        or cannot_be_shared(standing, found, devices)
+        or _several_kinds(standing, found, devices)
     )
-    return Claimed(tuple(_with_claims(each, found) for each in standing), hindrance)
+    return Claimed(tuple(_with_claims(each, found, devices) for each in standing), hindrance)
 
 
 def unallocated(claims: Iterable[ResourceClaim]) -> tuple[ClaimSpec, ...]:
@@ -62,27 +59,31 @@ def _claims(pod: ObservedPod, devices: Devices) -> PodClaims:
     return claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, devices.index)
 
 
-def _with_claims(each: PodSetStanding, found: Mapping[str, PodClaims]) -> PodSetStanding:
+def _with_claims(
+    each: PodSetStanding, found: Mapping[str, PodClaims], devices: Devices
+) -> PodSetStanding:
     if not any(pod.uid in found for pod in each.waiting):
         return each
     ready = (pod for pod in each.waiting if not isinstance(found.get(pod.uid), ClaimNotReady))
-    return replace(each, waiting=tuple(_given(pod, found.get(pod.uid, ())) for pod in ready))
+    given = tuple(_given(pod, found.get(pod.uid, ()), devices) for pod in ready)
+    return replace(each, waiting=given)
 
 
-def _given(pod: ObservedPod, claims: PodClaims) -> ObservedPod:
+def _given(pod: ObservedPod, claims: PodClaims, devices: Devices) -> ObservedPod:
     if not claims or isinstance(claims, ClaimNotReady) or pod.member is None:
         return pod
     shape = pod.member.shape
-    return pod if shape is None else _in_shape(pod, _asking_for(shape, claims))
+    if shape is None:
+        return pod
+    shared = shared_by(claims, devices)
+    return _in_shape(
+        pod, with_claims(shape, unallocated(claims), tuple(_reached_from(claims)), shared)
+    )
 
 
 def _in_shape(pod: ObservedPod, shape: PodShape) -> ObservedPod:
     assert pod.member is not None
     return replace(pod, member=replace(pod.member, shape=shape))
-
-
-def _asking_for(shape: PodShape, claims: tuple[ResourceClaim, ...]) -> PodShape:
-    return with_claims(shape, unallocated(claims), tuple(_reached_from(claims)))
 
 
 def _reached_from(claims: Iterable[ResourceClaim]) -> Iterable[tuple[str, tuple[NodeTerm, ...]]]:
@@ -132,38 +133,21 @@ def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[Resource
     return lacks_quota(template, devices.index.classes, quotas)
 
 
-def _shared(
-    asking: Iterable[ObservedPod], found: Mapping[str, PodClaims], devices: Devices
+def _several_kinds(
+    standing: Standing, found: Mapping[str, PodClaims], devices: Devices
 ) -> NotReady | None:
-    """Name a claim that is used by too many pods, or by several before it is allocated."""
-    for pod in asking:
-        claims = found[pod.uid]
-        for each in () if isinstance(claims, ClaimNotReady) else claims:
-            users = devices.users(each)
-            if users > MOST_CONSUMERS:
-                said = f"{users} pods use ResourceClaim {each.name}; allowed: {MOST_CONSUMERS}"
-                return NotReady(Reason.MISCONFIGURED, said)
-            if each.allocation is None and users > 1:
-                said = f"{users} pods use ResourceClaim {each.name}, which is not allocated yet"
-                return NotReady(
-                    Reason.UNSUPPORTED,
-                    f"not supported by Muster; {said} (give each pod its own by a template)",
-                )
-    return None
-
-
-def _several_kinds(standing: Standing, found: Mapping[str, PodClaims]) -> NotReady | None:
     """Name a group whose pods are equal and claim different things: slots do not tell them apart.
 
     A template that was made anew gives the later pods other claims.
     """
-    first: dict[tuple[str, str, str], tuple[ClaimSpec, ...]] = {}
+    first: dict[tuple[str, str, str], tuple[tuple[ClaimSpec, ...], tuple[str, ...]]] = {}
     for pod in (pod for each in standing for pod in each.waiting):
         claims, member = found.get(pod.uid, ()), pod.member
         if isinstance(claims, ClaimNotReady) or member is None or member.shape is None:
             continue
         kind = member.pod_set, member.replica, member.shape.key
-        if first.setdefault(kind, unallocated(claims)) != unallocated(claims):
+        claimed = unallocated(claims), shared_by(claims, devices)
+        if first.setdefault(kind, claimed) != claimed:
             said = (
                 f"not supported by Muster; the pods of group {member.pod_set} have claims with "
                 "different specs: its ResourceClaimTemplate was made anew (delete these pods)"

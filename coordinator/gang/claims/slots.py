@@ -32,13 +32,13 @@ class Compared:
 
 
 def compared(
-    standing: Standing, sent: Collection[str], devices: Devices, left: DevicesLeft
+    standing: Standing, gone_ahead: Collection[str], devices: Devices, left: DevicesLeft
 ) -> Compared:
-    """Judge the pods of the wave that is due anew, but for those whose release was sent."""
+    """Judge the pods of the wave that is due anew, but for some that need not be judged."""
     due: defaultdict[str, list[ObservedPod]] = defaultdict(list)
     for each in standing:
         for pod, node in each.with_slot:
-            if pod.claims and pod.uid not in each.early and pod.uid not in sent:
+            if pod.claims and pod.uid not in each.early and pod.uid not in gone_ahead:
                 due[node].append(pod)
     answers = {node: left(node, _by_claims(pods, devices)) for node, pods in due.items()}
     lost = ((node, pod) for node, pods in due.items() if answers[node] is False for pod in pods)

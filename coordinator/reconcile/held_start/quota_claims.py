@@ -1,11 +1,15 @@
 """Claims of ResourceQuotas what pods of held gangs will take, until the quotas count these pods."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 from coordinator.gang.held_start.foresight import quota_refusal
 from coordinator.gang.held_start.phases import Resumed
+from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.together import held_with
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of, counted, shown
 from kube.gang.source import Stage
@@ -18,14 +22,28 @@ def short_of_quota(look: Look) -> str:
     """
     view, gangs = look.view, look.scene.cache.foreseen
     quotas = look.scene.cache.admission.quotas(view.key.namespace)
-    found = view.held.expected.foresight.found
-    if found is None or not quotas:
+    mine = view.held.expected.foresight.found
+    together = held_with(look)
+    if mine is None or not quotas or not together:
         return ""
-    others, claimed = gangs.claimed_beside(view.key)
+    mates = [each for each in together if each is not view]
+    others, claimed = gangs.claimed_beside(view.key, *(each.key for each in mates))
+    found = _with_mates(mine, mates)
     short = quota_refusal(found, others, claimed, quotas) or _kept_for_others(look, found, claimed)
     if not short and view.reservation.placement is not None:
-        gangs.claim(view.key, charges_of(found))
+        gangs.claim(view.key, charges_of(mine))
     return short
+
+
+def _with_mates(mine: Foreseen, mates: Iterable[GangView]) -> Foreseen:
+    """Return the pods of a gang with those of gangs that start with it, and are not made either."""
+    found = [mine]
+    found += [e.held.expected.foresight.found for e in mates if e.held.expected.foresight.found]
+    if len(found) == 1:
+        return mine
+    pod_sets = tuple(chain.from_iterable(each.pod_sets for each in found))
+    objects = tuple(chain.from_iterable(each.objects for each in found))
+    return replace(mine, pod_sets=pod_sets, objects=objects)
 
 
 def _kept_for_others(look: Look, found: Foreseen, claimed: Charges) -> str:

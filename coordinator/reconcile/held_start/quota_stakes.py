@@ -10,6 +10,7 @@ from coordinator.gang.held_start.quota_order import Stake, Tier
 from coordinator.reconcile.demand import pause_of
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.pod_writes.fences import gated, withdraw
+from coordinator.reconcile.together import held_with
 from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import EXCEEDED, Amounts, Charges, charges_of, counted, exceeded
@@ -65,7 +66,9 @@ def _stake(look: Look) -> Stake | None:
     tier, there = _tier(look, units), _by_set(pod for pod in pods if not pod.terminal)
     leaves = there if view.held.holds else _by_set(each for each in pods if each.terminating)
     promised = _promised(look)
-    wanted = promised or _total(units, _wanted(look, units))
+    wanted = promised or _of_group(look, _total(units, _wanted(look, units)))
+    if tier is Tier.WAITS and not _is_bounded(look, wanted):
+        tier = Tier.NEVER_FITS  # with those that start with it
     return Stake(
         key=view.key,
         tier=tier,
@@ -78,6 +81,26 @@ def _stake(look: Look) -> Stake | None:
         is_promised=bool(promised),
         is_held=isinstance(view.held.state, Waiting) and not promised,
     )
+
+
+def _of_group(look: Look, mine: Amounts) -> Amounts:
+    """Return what a gang wants with those that start with it: the first of them wants all."""
+    views = held_with(look)
+    if len(views) < 2 or not mine:
+        return mine if look.view in views else {}
+    if views[0] is not look.view:
+        return {}
+    total = Counter(mine)
+    for each in views[1:]:
+        units = {name: _counted(look, of_one) for name, of_one in each.quota.charges.items()}
+        total.update(_total(units, {e.terms.name: e.terms.count for e in each.survey.standing}))
+    return total
+
+
+def _is_bounded(look: Look, wanted: Amounts) -> bool:
+    """Say whether the limits would hold so much, if that were all."""
+    bounds = look.scene.turns.bounds(look.view.key.namespace)
+    return all(n <= bounds[bound].hard for bound, n in wanted.items() if bound in bounds)
 
 
 def _promised(look: Look) -> Amounts:

@@ -25,9 +25,11 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, S
 from coordinator.reconcile.owner_deadlines import hear_owner
 from coordinator.reconcile.record.events import tell_user
 from coordinator.reconcile.record.recording import sync_record, write_record
+from coordinator.reconcile.repair.broken_sets import drop_broken_set
 from coordinator.reconcile.repair.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.setbacks.late_starts import forget_what_is_over
 from coordinator.reconcile.terms import expect_deletions, understand
+from coordinator.reconcile.together import is_kept_back, is_recorded, wait_for_members
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from scheduling.model.holder import gang_holder
@@ -68,6 +70,11 @@ def give_up(look: Look) -> Done:
     if done.resurvey:
         run((expect_deletions,), look)
     return drop_void_placement(look)
+
+
+def drop_set(look: Look) -> Done:
+    """Give the placement up where others lost theirs that were placed with it."""
+    return NOTHING_DONE if is_being_resumed(look) else drop_broken_set(look)
 
 
 def _give_resumption_up(look: Look, refusal: str) -> Done:
@@ -135,11 +142,17 @@ def tell_without_pods(look: Look) -> Done:
 
 
 def resume(look: Look) -> Done:
-    """Resume the source once the placement is written, or when its user says so."""
+    """Resume the source once the placement is written, or when its user says so.
+
+    Of an offer nothing is resumed: what takes its room over is another gang.
+    """
+    if look.source.offered is not None:
+        return NOTHING_DONE
     view = look.view
     always = look.source.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
     cannot_wait = view.record.drops_held or bool(view.held.expected.foresight.unforeseeable)
-    due = look.scene.sighted and (view.survey.durable or always or cannot_wait)
+    placed = view.survey.durable and is_recorded(look)
+    due = look.scene.sighted and (placed or always or (cannot_wait and not is_kept_back(look)))
     return Done(resume_source(look)) if due else NOTHING_DONE
 
 
@@ -153,7 +166,9 @@ WAIT: tuple[Step, ...] = (
     end_at_once,
     note_stake,
     give_up,
+    drop_set,
     ask_ahead,
+    wait_for_members,
     hear_owner,
     write_record,
     tell_without_pods,

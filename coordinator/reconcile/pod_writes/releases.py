@@ -9,6 +9,7 @@ from coordinator.messages.actions import Action, FencePod, ReleasePod
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.pod_writes.fences import fence_holds, is_writable
 from coordinator.reconcile.pod_writes.nominations import awaits_nomination, in_the_way
+from coordinator.reconcile.together import may_begin
 from kube.codec.observed_pod import ObservedPod
 
 
@@ -40,7 +41,7 @@ def _may_release(look: Look) -> bool:
     broken = bool(view.understood.problem) and view.understood.terms is None
     if not view.survey.durable or not look.scene.sighted or broken:
         return False
-    if view.understood.head_lost:
+    if view.understood.head_lost or not may_begin(look):
         return False
     return not repair.is_hindered(view) and not view.retreat.under_way
 

@@ -42,13 +42,20 @@ def read_record(record: Record, gang: Gang) -> None:
 
 
 def _hear_schema(record: Record) -> None:
-    """Find out whether the phase of the held start, and nothing else, is lost of what is written.
+    """Find out whether one part, and nothing else, is lost of what is written.
 
-    Then it cannot be said of a RayCluster that Muster suspended it.
+    Without the phase of the held start it cannot be said of a RayCluster that Muster suspended it,
+    and without its group nothing of a gang is started that starts together with others.
     """
     if record.sent.get("held") and not record.writing:
-        others = {key: said for key, said in record.sent.items() if key != "held"}
-        record.drops_held = record.written == others
+        record.drops_held = _loses(record, "held")
+    if record.sent.get("together") and not record.writing:
+        record.drops_together = _loses(record, "together") or _loses(record, "held", "together")
+
+
+def _loses(record: Record, *parts: str) -> bool:
+    others = {key: said for key, said in record.sent.items() if key not in parts}
+    return record.written == others
 
 
 def clear_away(look: Look, gang: Gang) -> list[Action]:

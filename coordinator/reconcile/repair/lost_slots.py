@@ -3,6 +3,7 @@
 from collections import Counter
 
 from coordinator.gang import repair
+from coordinator.gang.claims.shared import late_sharers
 from coordinator.gang.claims.slots import compared
 from coordinator.gang.eviction.endings import covered
 from coordinator.gang.pods import kept_slots
@@ -50,13 +51,15 @@ def _with_devices(look: Look, placement: Placement) -> Placement:
     """What is left of a placement in waves, without slots whose devices went to other pods."""
     view, devices = look.view, look.scene.cache.devices
     view.repairs.awaits_devices = frozenset()
-    if view.key not in devices.gangs or not is_ordered(placement):
+    if view.key not in devices.gangs:
         return placement
-    if not wave_due(placement, look.pods):
+    standing, sent = view.survey.standing, view.pod_writes.inflight
+    late = late_sharers(standing, sent, devices)
+    view.repairs.awaits_devices = late
+    if not is_ordered(placement) or not wave_due(placement, look.pods):
         return placement
-    sent = view.pod_writes.inflight
-    found = compared(view.survey.standing, sent, devices, look.scene.devices_left)
-    view.repairs.awaits_devices = found.unsure
+    found = compared(standing, {*sent, *late}, devices, look.scene.devices_left)
+    view.repairs.awaits_devices |= found.unsure
     view.repairs.lost_room |= bool(found.gone)
     return without_slots(placement, found.gone) if found.gone else placement
 

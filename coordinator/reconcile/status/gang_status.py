@@ -11,6 +11,7 @@ from coordinator.gang.pods.pod_sets import PodSetStanding
 from coordinator.gang.setbacks.below_minimum import breaks_json
 from coordinator.gang.setbacks.late_starts import late_starts_json
 from coordinator.gang.setbacks.refused_releases import refused_releases_json
+from coordinator.gang.together import ALONE, together_json
 from coordinator.gang.view import GangView
 from coordinator.reconcile.status.conditions import conditions
 from coordinator.reconcile.status.explained import Explained, explain
@@ -56,6 +57,8 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
     status["held"] = held_json(view.held)
     status["refusedReleases"] = refused_releases_json(view.retreat)
     status["breaks"] = breaks_json(view.breaks)
+    placed_with = placed.together if placed.placement is not None else ALONE
+    status["together"] = together_json(view.together.group, placed_with)
     return filled(status)
 
 

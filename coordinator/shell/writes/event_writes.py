@@ -1,4 +1,4 @@
-"""Writes Events on the RayCluster or AppWrapper of a gang, and on other objects of it."""
+"""Writes Events on the object that a gang is of, and on other objects of it."""
 
 import structlog
 
@@ -11,7 +11,8 @@ from kube.api.errors import KubeError, is_of_what_goes
 from kube.api.event_recorder import EventRecorder, ObjectEvent
 from kube.objects import names
 from kube.ray.wrapped_by import wrapper_of_gang
-from scheduling.model.holder import gang_holder
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder, is_offer_gang
 
 log = structlog.get_logger()
 
@@ -56,12 +57,14 @@ def object_event(action: EmitEvent) -> ObjectEvent:
 
 def _source(action: EmitEvent) -> Regarding:
     holder = gang_holder(action.key)
-    return Regarding(_api_version(action.key.name), holder.kind, holder.name, action.cluster_uid)
+    return Regarding(_api_version(action.key), holder.kind, holder.name, action.cluster_uid)
 
 
-def _api_version(gang: str) -> str:
-    """Return the API version of the RayCluster or AppWrapper that a gang is named after."""
-    wrapper = wrapper_of_gang(gang)
+def _api_version(gang: GangKey) -> str:
+    """Return the API version of the object that a gang is named after."""
+    if is_offer_gang(gang):
+        return names.API_VERSION
+    wrapper = wrapper_of_gang(gang.name)
     if wrapper is None:
         return names.RAY_API_VERSION
     return names.MCAD_V1BETA1 if wrapper.group == names.MCAD_GROUP else names.CODEFLARE_V1BETA2

@@ -18,12 +18,14 @@ from coordinator.messages.actions import (
     gang_of,
 )
 from coordinator.messages.events import Event
+from coordinator.messages.offer_actions import OfferAction
 from coordinator.shell import decision_log
 from coordinator.shell.suspicion import UNSUSPECTED, Suspicion
 from coordinator.shell.writes.event_writes import EventWrites
 from coordinator.shell.writes.eviction_dry_runs import EvictionDryRuns, EvictionQuestion
 from coordinator.shell.writes.gang_writes import GangWrite, GangWrites
 from coordinator.shell.writes.node_request_writes import NodeRequestWrite, NodeRequestWrites
+from coordinator.shell.writes.offer_writes import OfferWrites
 from coordinator.shell.writes.pod_writes import PodWrite, PodWrites
 from coordinator.shell.writes.queue_writes import QueueWrite, QueueWrites
 from coordinator.shell.writes.ray_writes import RayWrite, RayWrites
@@ -65,6 +67,7 @@ class Executor:
             **_each(GangWrite, GangWrites(client, outcomes, suspicion).carry_out),
             **_each(PodWrite, self._pods.carry_out),
             **_each(RayWrite, RayWrites(client, outcomes).carry_out),
+            **_each(OfferAction, OfferWrites(client, outcomes).carry_out),
             **_each(QueueWrite, QueueWrites(client, outcomes).carry_out),
             **_each(NodeRequestWrite, NodeRequestWrites(client, outcomes).carry_out),
             **_each(EvictionQuestion, EvictionDryRuns(client).carry_out),

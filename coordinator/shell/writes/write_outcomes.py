@@ -6,6 +6,7 @@ from coordinator.messages.actions import (
     WriteQueueFinalizers,
     WriteQueueStatus,
 )
+from coordinator.messages.offer_actions import HoldOffer, WriteOffer
 from coordinator.metrics import WRITES
 from kube.api.errors import (
     ApiError,
@@ -38,7 +39,12 @@ class Outcomes:
 
 
 def unchanged(
-    action: PatchGangSpec | WriteGangStatus | WriteQueueStatus | WriteQueueFinalizers,
+    action: PatchGangSpec
+    | WriteGangStatus
+    | WriteQueueStatus
+    | WriteQueueFinalizers
+    | WriteOffer
+    | HoldOffer,
 ) -> list[Operation]:
     """Return the tests that fail the patch of any other version than the one decided on."""
     return [

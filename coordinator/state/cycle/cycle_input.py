@@ -7,7 +7,9 @@ from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
+from coordinator.state.cycle.joining import join_up, take_apart
 from coordinator.state.cycle.preemptible import parts_of
+from coordinator.state.cycle.victims_together import taken_together
 from coordinator.state.known import Known
 from coordinator.state.usage import cluster_of, settle_usage
 from runtime.controller.moment import Moment
@@ -17,14 +19,6 @@ from scheduling.queueing.waiting import WaitingGangs
 
 NO_QUEUE = ""
 """No GangQueue has this name: what counts in it counts against no quota."""
-
-
-def question_of(view: GangView) -> PendingGang | None:
-    """What the gang asks of a cycle, once there is a record that can hold the answer."""
-    asked = view.queueing.asked
-    if view.record.gang is None or not isinstance(asked, PendingGang):
-        return None
-    return asked
 
 
 def line_up(known: Known) -> list[GangKey]:
@@ -44,22 +38,25 @@ def line_up(known: Known) -> list[GangKey]:
         cycles.looked_at |= known.views.keys()
     cycles.avoided = avoided
     looked_at, cycles.looked_at = cycles.looked_at, set()
+    looked_at |= take_apart(known, looked_at)
     for key in looked_at:
         cycles.parts.pop(key, None)
         _line_up(known, key)
-    return [key for key in looked_at if known.waiting_limit.is_beyond(key)]
+    return [key for key in looked_at if known.waiting_limit.is_beyond(cycles.joined.asker(key))]
 
 
 def _line_up(known: Known, key: GangKey) -> None:
     view, cycles = known.views.get(key), known.cycles
-    asked = question_of(view) if view is not None else None
+    asked = view.question if view is not None else None
+    if view is not None and view.together.joins:
+        asked = join_up(known, view)
     in_line = asked is not None and not known.waiting_limit.is_beyond(key)
     if asked is None or not in_line or not _takes(known, asked):
         cycles.waiting.drop(key)
         cycles.ages.drop(key)
     else:
         cycles.waiting.put(avoiding(asked, cycles.avoided.get(key.namespace, {})))
-        _note_age(known, view, asked)
+        _note_age(known, asked)
 
 
 def _takes(known: Known, asked: PendingGang) -> bool:
@@ -69,14 +66,18 @@ def _takes(known: Known, asked: PendingGang) -> bool:
     return works and (asked.is_repair or queue not in queues.stops)
 
 
-def _note_age(known: Known, view: GangView | None, asked: PendingGang) -> None:
-    """Let the gang age from when all pods of its minimum existed; a surplus alone never does."""
+def _note_age(known: Known, asked: PendingGang) -> None:
+    """Let the gang age from when all pods of its minimum existed; a surplus alone never does.
+
+    Of gangs that are asked for as one it counts from when the last was gathered.
+    """
     ages, rules = known.cycles.ages, known.queues.queue(asked.queue)
-    if view is None or not asked.minimum:
+    if not asked.minimum or asked.yields:
         ages.drop(asked.key)
         return
-    gathered = since(view, "Gathered")
-    due = inf if gathered is None else gathered + rules.longest_wait
+    keys = [each.key for each in known.cycles.joined.of(asked.key)] or [asked.key]
+    gathered = [since(known.views[key], "Gathered") for key in keys]
+    due = max(inf if each is None else each + rules.longest_wait for each in gathered)
     ages.note(asked.key, due, rules.most_passes)
 
 
@@ -100,7 +101,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         lambda: _holdings(known, moment),
         ages.aged,
         ages.overdue,
-        lambda: parts_of(known, moment),
+        lambda: taken_together(known, parts_of(known, moment)),
         known.fair.shares,
     )
 

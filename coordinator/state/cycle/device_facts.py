@@ -1,4 +1,4 @@
-"""Says what is known of devices by claim at the moment of a cycle, or of a look between waves."""
+"""Says what is known of devices by claim at one moment: to a cycle, to looks, and to counts."""
 
 from collections import Counter
 
@@ -7,8 +7,10 @@ from coordinator.state.cycle.pending_claims import pending_claims
 from coordinator.state.known import Known
 from scheduling.devices.mixes import NodeMixes, mixes_with_room
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex
+from scheduling.devices.room import DeviceRoom
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
+from scheduling.devices.class_resources import ClassResources, with_classes
 
 STEPS = 200_000
 """What one comparison between two waves may take: a node has few devices and few pods."""
@@ -28,6 +30,15 @@ def device_facts(known: Known) -> DeviceFacts | None:
         edition=index.edition,
         pending=pending_claims(known),
     )
+
+
+def class_resources(known: Known) -> ClassResources:
+    """Return the nodes with their devices by class; without any where no gang asks for some."""
+    nodes, facts = known.cache.table.view(), device_facts(known)
+    if facts is None:
+        return ClassResources(nodes)
+    before = known.cycles.memory.room.devices if known.cycles.memory else None
+    return with_classes(nodes, DeviceRoom.of(facts, before).nodes, facts.pending)
 
 
 def devices_left(known: Known, name: str, pods: PodsByClaims) -> bool | None:

@@ -23,23 +23,33 @@ from scheduling.model.shape.restrictions import Claims
 def pending_claims(known: Known) -> Mapping[str, Pending]:
     """List those of all gangs, and of pods that left theirs."""
     found: dict[str, Counter[Claims]] = {}
+    named: set[tuple[str, str]] = set()
     for key in sorted(known.cache.devices.gangs, key=str):
-        for node, claims in (*_of_pods(known, key), *_of_kept_slots(known, key)):
+        for node, claims in (*_of_pods(known, key, named), *_of_kept_slots(known, key, named)):
             if claims:
                 found.setdefault(node, Counter())[claims] += 1
     return {node: tuple(counts.items()) for node, counts in found.items()}
 
 
-def _of_pods(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
-    """Yield the nodes of pods that are pinned or bound, or have a slot."""
+def _of_pods(
+    known: Known, key: GangKey, named: set[tuple[str, str]]
+) -> Iterator[tuple[str, Claims]]:
+    """Yield the nodes of pods that are pinned or bound, or have a slot.
+
+    What pods share is allocated once: `named` are the claims that were counted.
+    """
     slots = {pod.uid: node for pod, node in _with_slot(known, key)}
     for pod in known.cache.pods_of(key):
         node = slots.get(pod.uid) or pod.settled_on
         if pod.claims and node and not pod.terminal:
-            yield node, unallocated(claim for _, claim in _claims(known, pod))
+            claims = [each for _, each in _claims(known, pod) if each.key not in named]
+            named |= {each.key for each in claims}
+            yield node, unallocated(claims)
 
 
-def _of_kept_slots(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
+def _of_kept_slots(
+    known: Known, key: GangKey, named: set[tuple[str, str]]
+) -> Iterator[tuple[str, Claims]]:
     """Yield the nodes of slots that no pod has: one like the others of its kind may come."""
     view = known.views.get(key)
     placement = view.reservation.placement if view is not None else None
@@ -52,8 +62,11 @@ def _of_kept_slots(known: Known, key: GangKey) -> Iterator[tuple[str, Claims]]:
     for slot, count in (+left).items():
         pod = alike.get((slot.kind.pod_set, slot.kind.shape))
         claims = _claims(known, pod) if pod is not None else []
-        new = tuple(c.spec for asked, c in claims if asked.template or c.allocation is None)
-        yield from repeat((slot.node, new), count)
+        own = tuple(c.spec for asked, c in claims if asked.template)
+        yield from repeat((slot.node, own), count)
+        shared = [c for asked, c in claims if not asked.template and c.key not in named]
+        named |= {each.key for each in shared}
+        yield slot.node, unallocated(shared)
 
 
 def _kind(pod: ObservedPod) -> tuple[str, str]:

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from coordinator.gang.eviction.budgets import Objection, objections
 from coordinator.gang.eviction.endings import BY_BUDGET, REFUSED, Ending, Probe, covered, replicas
 from coordinator.gang.eviction.stop_method import Suspend
-from coordinator.gang.pods.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, eviction_method
-from coordinator.state.cycle.cycle_input import question_of
+from coordinator.state.cycle.joining import plans_of
+from coordinator.state.cycle.victims_together import victims
 from coordinator.state.known import Known, Trial
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import slot_of
@@ -36,13 +36,13 @@ def propose(known: Known, preemptions: Sequence[Preemption], moment: Moment) -> 
     for preemptor in known.term.trials.keys() - {each.preemptor for each in preemptions}:
         drop_trial(known, preemptor)
     for each in preemptions:
-        chosen = _chosen(each.parts)
+        chosen = _chosen(known, each.parts)
         trial = known.term.trials.get(each.preemptor)
         if trial is None or trial.chosen != chosen:
             drop_trial(known, each.preemptor)
             _begin(known, each, chosen, moment)
         else:
-            trial.plan = parted(each.plan)[0]
+            trial.plans = plans_of(known, each.preemptor, each.plan)
 
 
 def settle_trials(known: Known, moment: Moment) -> list[Action]:
@@ -69,7 +69,8 @@ def _settle(
         drop_trial(known, preemptor)
         for key, probe in probes.items():
             _decide(known, known.views[key], probe.ending)
-        note_plan(known, known.views[preemptor], trial.plan)
+        for key in trial.plans.keys() & known.views.keys():
+            note_plan(known, known.views[key], trial.plans[key])
 
 
 def note_plan(known: Known, view: GangView, plan: Placement | None) -> None:
@@ -88,12 +89,11 @@ def drop_trial(known: Known, preemptor: GangKey) -> None:
             known.views[key].eviction.probes.pop(preemptor, None)
 
 
-def _chosen(parts: Iterable[GangPart]) -> Chosen:
+def _chosen(known: Known, parts: Iterable[GangPart]) -> Chosen:
     """Leave out what ends already; with its minimum a gang loses all its surplus."""
     names: defaultdict[GangKey, list[str]] = defaultdict(list)
-    for part in parts:
-        if not part.is_ending:
-            names[part.gang].append(part.replica)
+    for key, replica in victims(known, parts):
+        names[key].append(replica)
     return {key: () if "" in found else tuple(sorted(found)) for key, found in names.items()}
 
 
@@ -104,7 +104,7 @@ def _begin(known: Known, preemption: Preemption, chosen: Chosen, moment: Moment)
     message = f"stopped for {gang_holder(preemptor)}{_rank(known, preemptor)}"
     cluster = known.cache.sources.get(preemptor)
     uid = cluster.metadata.uid if cluster is not None else ""
-    known.term.trials[preemptor] = Trial(chosen, parted(preemption.plan)[0])
+    known.term.trials[preemptor] = Trial(chosen, plans_of(known, preemptor, preemption.plan))
     for key, parts in chosen.items():
         ending = Ending(Reason.PREEMPTED, message, moment.stamp, preemptor, parts, uid)
         known.views[key].eviction.probes[preemptor] = Probe(ending)
@@ -121,7 +121,7 @@ def _rank(known: Known, preemptor: GangKey) -> str:
 def _waits(known: Known, preemptor: GangKey) -> bool:
     """Say whether the gang that others are to end for waits for its minimum still."""
     view = known.views.get(preemptor)
-    asked = question_of(view) if view is not None else None
+    asked = view.question if view is not None else None
     return asked is not None and bool(asked.minimum)
 
 

@@ -13,6 +13,7 @@ from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
 from coordinator.state.cycle.cycle_input import line_up, queues_of
 from coordinator.state.cycle.device_facts import device_facts
+from coordinator.state.cycle.joining import asked_for, parted_decisions, placed_with, plans_of
 from coordinator.state.cycle.preemption_trials import note_plan, propose
 from coordinator.state.known import Known
 from coordinator.state.verdict_counts import GANG, PODS
@@ -44,10 +45,11 @@ def decide(known: Known, moment: Moment) -> list[GangKey]:
     agenda.cycle_wanted, agenda.refresh_at, agenda.cycled_at = False, None, moment.now
     _refuse_beyond_limit(known, line_up(known), moment)
     decisions = _decisions(known, moment)
-    waiting = _note_answers(known, decisions, moment)
+    answers = tuple(parted_decisions(known, decisions))
+    waiting = _note_answers(known, answers, moment)
     known.cycles.quiet = quiet_delay(waiting)
     known.lap(ANSWERS)
-    return [decision.key for decision in decisions]
+    return [decision.key for decision in answers]
 
 
 def existing_pods(known: Known) -> ExistingPods:
@@ -102,7 +104,9 @@ def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:
     That their victims end is being written, or can be seen: so any leader comes to such a plan.
     """
     begun = (each for each in preemptions if all(part.is_ending for part in each.parts))
-    plans = {each.preemptor: parted(each.plan)[0] for each in begun}
+    plans: dict[GangKey, Placement] = {}
+    for each in begun:
+        plans.update(plans_of(known, each.preemptor, each.plan))
     planned = [view for view in known.views.values() if view.queueing.planned is not None]
     new = [known.views[key] for key in plans if key in known.views]
     for view in (*planned, *new):
@@ -128,23 +132,25 @@ def _volumes(known: Known) -> Volumes:
 
 def _note_answers(known: Known, decisions: Iterable[Decision], moment: Moment) -> int:
     """Note each answer; returns how many gangs wait, or have surplus that waits."""
-    answers = [(known.views[each.key], each.verdict) for each in decisions]
-    for view, verdict in answers:
-        if isinstance(verdict, Admitted):
-            _admitted(known, view, verdict, moment)
-            if known.views[view.key].queueing.left_out is None:
-                known.cycles.waiting.drop(view.key)
-    refused = [(view, verdict) for view, verdict in answers if isinstance(verdict, Refusal)]
-    before = _positions(known.cycles.waiting, [view for view, _ in refused])
-    for view, verdict in refused:
-        position = told_position(1 + before[view.key], len(known.cycles.waiting))
-        _refused(known, view, verdict, position, moment)
-    return len(known.cycles.waiting)
+    answers, waiting = list(decisions), known.cycles.waiting
+    placed = [(each.key, each.verdict) for each in answers if isinstance(each.verdict, Admitted)]
+    for key, verdict in placed:
+        _admitted(known, known.views[key], verdict, moment)
+    for key, _ in placed:
+        if known.views[key].queueing.left_out is None or known.cycles.joined.of(key):
+            waiting.drop(known.cycles.joined.asker(key))
+    refused = [(each.key, each.verdict) for each in answers if isinstance(each.verdict, Refusal)]
+    askers = {key: known.cycles.joined.asker(key) for key, _ in refused}
+    before = _positions(waiting, askers.values())
+    for key, refusal in refused:
+        position = told_position(1 + before[askers[key]], len(waiting))
+        _refused(known, known.views[key], refusal, position, moment)
+    return len(waiting)
 
 
-def _positions(waiting: WaitingGangs, refused: Iterable[GangView]) -> dict[GangKey, int]:
+def _positions(waiting: WaitingGangs, askers: Iterable[GangKey]) -> dict[GangKey, int]:
     """Return how many gangs wait before each of those that stand in line with some gangs."""
-    asked = (waiting.gang(view.key) for view in refused)
+    asked = (waiting.gang(key) for key in askers)
     queues = {each.queue for each in asked if each is not None}
     lines = (waiting.line(queue) for queue in sorted(queues))
     return dict(chain.from_iterable(line.minimums_ahead() for line in lines))
@@ -156,7 +162,8 @@ def _refuse_beyond_limit(known: Known, keys: Iterable[GangKey], moment: Moment) 
         view = known.views[key]
         before = view.queueing.refusal
         if before is None or before.reason != Reason.NAMESPACE_LIMIT:
-            _refused(known, view, _as_recorded(view, known.waiting_limit.refusal(key)), 0, moment)
+            refusal = known.waiting_limit.refusal(known.cycles.joined.asker(key))
+            _refused(known, view, _as_recorded(view, refusal), 0, moment)
 
 
 def _as_recorded(view: GangView, refusal: Refusal) -> Refusal:
@@ -181,8 +188,9 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
     known.cycles.admissions += 1
     known.cycles.verdicts.placements[GANG if placed.placement is None else PODS] += 1
     if placed.placement is None:
-        asked = known.cycles.waiting.gang(view.key)
+        asked = asked_for(known, view.key)
         placed.admitted_at, placed.queue = moment.wall, asked.queue if asked else DEFAULT_QUEUE
+        placed.together, view.together.begun = placed_with(known, view.key), False
     stay = {pod.uid for pod in pods if pod.alive} - view.pod_writes.leaving
     before = with_homeless(placed.placement or NO_PLACEMENT, pods, stay)
     placed.placement = merged(before, placement, pods)

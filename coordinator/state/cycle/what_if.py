@@ -11,8 +11,8 @@ def would_admit(known: Known, asked: PendingGang, moment: Moment) -> bool:
     """Say whether the next cycle would admit a gang that waits if it asked for this."""
     waiting, memory = known.cycles.waiting, known.cycles.memory
     before = waiting.gang(asked.key)
-    if before is None:
-        return False  # too many gangs of its namespace wait
+    if before is None or known.cycles.joined.of(asked.key):
+        return False  # too many gangs of its namespace wait, or it starts with others
     if memory is not None and any(each.preemptor == asked.key for each in memory.preemptions):
         memory = None  # what others give up is for what it asks for now
     waiting.put(asked)

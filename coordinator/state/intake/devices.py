@@ -21,14 +21,18 @@ def api_seen(event: DeviceApiSeen, known: Known, moment: Moment) -> None:
 
 def fact_seen(event: DeviceFactSeen, known: Known, moment: Moment) -> None:
     """Take in a slice, class, claim, template or rule."""
-    known.cache.devices.index.put(event.fact)
-    _changed(known, event.fact)
+    index = known.cache.devices.index
+    before = index.edition
+    index.put(event.fact)
+    _changed(known, event.fact, before)
 
 
 def fact_gone(event: DeviceFactGone, known: Known, moment: Moment) -> None:
     """Forget one."""
-    known.cache.devices.index.drop(event.fact)
-    _changed(known, event.fact)
+    index = known.cache.devices.index
+    before = index.edition
+    index.drop(event.fact)
+    _changed(known, event.fact, before)
 
 
 def facts_seen(event: DeviceFactsSeen, known: Known, moment: Moment) -> None:
@@ -43,9 +47,12 @@ def facts_lost(event: DeviceFactsLost, known: Known, moment: Moment) -> None:
     _look_at_all(known)
 
 
-def _changed(known: Known, fact: DeviceFact) -> None:
+def _changed(known: Known, fact: DeviceFact, before: int) -> None:
+    """Look at the gangs that a fact concerns: all of them only where the edition is another now."""
     devices = known.cache.devices
     known.agenda.dirty |= devices.gangs_of(fact)
+    if devices.index.edition == before:
+        return
     known.agenda.dirty |= {key for key in devices.gangs if _awaits_devices(known, key)}
     known.agenda.cycle_wanted |= bool(devices.gangs)
 

@@ -1,5 +1,7 @@
 """Takes in RayClusters and what stands for one, their owners, Gangs, and the writes to them."""
 
+from collections.abc import Iterator
+
 from coordinator.gang.source import source_of
 from coordinator.messages.events import (
     ClusterGone,
@@ -16,9 +18,11 @@ from coordinator.messages.write_ends import (
 )
 from coordinator.state import rayjob_resumption
 from coordinator.state.known import Known
+from kube.gang.source import GangSource
 from kube.ray.ray_cluster import is_terminating
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
+from scheduling.model.holder import offer_gang
 
 
 def cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
@@ -30,7 +34,14 @@ def cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(meta)
     known.cache.put_source(key, source)
-    known.agenda.dirty.add(key)
+    known.agenda.dirty |= known.cache.together.take_moved()
+    known.agenda.dirty |= {key, *_offer_behind(source)}
+
+
+def _offer_behind(source: GangSource) -> Iterator[GangKey]:
+    """Yield the gang of the offer that a source was created for."""
+    if source.takes_over is not None:
+        yield GangKey(source.metadata.namespace, offer_gang(source.takes_over.name))
 
 
 def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
@@ -38,7 +49,9 @@ def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
     before = known.cache.sources.get(event.key)
     if before is not None and before.metadata.uid == event.uid:
         known.cache.remove_source(event.key)
+        known.agenda.dirty |= {*_offer_behind(before)}
         known.unknown_keys.gone(event.key)
+    known.agenda.dirty |= known.cache.together.take_moved()
     known.agenda.dirty.add(event.key)
     known.agenda.cycle_wanted = True
 

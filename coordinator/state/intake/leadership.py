@@ -2,6 +2,7 @@
 
 from coordinator.messages.events import SightLost, SightRegained, TermEnded, TermStarted
 from coordinator.queues.waiting_limit import WaitingLimit
+from coordinator.state.joined_gangs import JoinedGangs
 from coordinator.state.known import Known, Term
 from runtime.controller.moment import Moment
 from scheduling.queueing.waiting import WaitingGangs
@@ -15,7 +16,7 @@ def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
     known.orphan_reservations.adopt(moment.now + known.patience.arrival)
     known.agenda.dirty = set(known.cache.sources) | set(known.cache.gangs)
     known.agenda.dirty |= known.cache.keys_of_pods() | known.quota.gangs.keys()
-    known.agenda.dirty |= known.stray_gates.keys()
+    known.agenda.dirty |= known.stray_gates.keys() | known.cache.offers.keys()
     known.reports.census.changed |= known.queues.objects.keys()
     known.agenda.cycle_wanted = True
 
@@ -44,6 +45,7 @@ def forget_term(known: Known) -> None:
     known.cycles.memory = None
     known.cycles.parts.clear()
     known.cycles.waiting = WaitingGangs(known.queues.tree)
+    known.cycles.joined = JoinedGangs()
 
 
 def lose_sight(event: SightLost, known: Known, moment: Moment) -> None:
@@ -56,4 +58,5 @@ def regain_sight(event: SightRegained, known: Known, moment: Moment) -> None:
     known.blind.discard(event.watch)
     if not known.blind:
         known.agenda.dirty |= set(known.views) | set(known.cache.gangs) | known.term.left.keys()
+        known.agenda.dirty |= known.cache.offers.keys()
         known.agenda.cycle_wanted = True

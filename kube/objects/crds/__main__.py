@@ -1,4 +1,4 @@
-"""Writes the CustomResourceDefinitions of Gang, GangQueue and AppWrapper below manifests.
+"""Writes the CustomResourceDefinitions of Muster's kinds and of AppWrapper below manifests.
 
 A test keeps the files equal to the structs, which are the one source of their schemas.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from kube.objects.crds.app_wrapper import codeflare_crd, mcad_crd
-from kube.objects.crds.muster import gang_crd, gang_queue_crd
+from kube.objects.crds.muster import gang_crd, gang_offer_crd, gang_queue_crd
 from kube.objects.schema import Json
 
 
@@ -23,6 +23,8 @@ def _files() -> Iterator[tuple[str, str]]:
     definitions: list[tuple[str, Callable[[], Json]]] = [
         ("crds/gangs.yaml", gang_crd),
         ("crds/gangqueues.yaml", gang_queue_crd),
+        # Apart: a cluster without it pays nothing for several clusters.
+        ("member/crds/gangoffers.yaml", gang_offer_crd),
         # Apart: others define these too, and theirs must not be replaced unasked.
         ("app-wrapper/crds/codeflare.yaml", codeflare_crd),
         # With both, kubectl takes `appwrapper` for the one of mcad.ibm.com.

@@ -1,8 +1,9 @@
-"""Defines the CustomResourceDefinitions of Gang and GangQueue from their structs."""
+"""Defines the CustomResourceDefinitions of Muster's own kinds from their structs."""
 
 import msgspec
 
 from kube.objects import names
+from kube.objects.clusters.gang_offer import GangOffer
 from kube.objects.gang import Gang
 from kube.objects.queues.queue import GangQueue
 from kube.objects.schema import Json, structural_schema
@@ -37,6 +38,16 @@ _QUEUE_COLUMNS: list[Json] = [
 ]
 
 
+_OFFER_COLUMNS: list[Json] = [
+    {"name": "Phase", "type": "string", "jsonPath": ".status.phase"},
+    {"name": "Object", "type": "string", "jsonPath": ".spec.template.name"},
+    {"name": "Attempt", "type": "integer", "jsonPath": ".spec.attempt"},
+    {"name": "Reason", "type": "string", "jsonPath": ".status.reason"},
+    _AGE,
+    {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
+]
+
+
 def gang_crd() -> Json:
     """Define Gang."""
     spelled = {"plural": "gangs", "singular": "gang", "kind": "Gang", "listKind": "GangList"}
@@ -53,6 +64,17 @@ def gang_queue_crd() -> Json:
         "shortNames": ["gq"],
     }
     return _definition(GangQueue, spelled, "Cluster", _QUEUE_COLUMNS)
+
+
+def gang_offer_crd() -> Json:
+    """Define GangOffer."""
+    spelled = {
+        "plural": "gangoffers",
+        "singular": "gangoffer",
+        "kind": "GangOffer",
+        "listKind": "GangOfferList",
+    }
+    return _definition(GangOffer, spelled, "Namespaced", _OFFER_COLUMNS)
 
 
 def written() -> tuple[tuple[Json, tuple[str, ...]], ...]:

@@ -58,10 +58,15 @@ def without_disks(shape: PodShape, taken: Mapping[str, int]) -> PodShape:
 
 
 def with_claims(
-    shape: PodShape, claims: Claims, claimed_from: tuple[tuple[str, tuple[NodeTerm, ...]], ...]
+    shape: PodShape,
+    claims: Claims,
+    claimed_from: tuple[tuple[str, tuple[NodeTerm, ...]], ...],
+    shared: tuple[str, ...] = (),
 ) -> PodShape:
     """Return the shape with what its claims of devices add now, in place of what they added."""
-    added = replace(shape.restrictions, claims=claims, claimed_from=claimed_from)
+    added = replace(
+        shape.restrictions, claims=claims, claimed_from=claimed_from, shared_claims=shared
+    )
     return replace(shape, restrictions=added)
 
 

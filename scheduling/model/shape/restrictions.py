@@ -19,6 +19,8 @@ class NodeRestrictions:
     `disks` what they add to the requests (sorted, see NodeVolumeLimits), and `unsupported_volumes`
     what of them is not modelled. `claims` are for devices that are not allocated yet, and
     `claimed_from` names each claim that is, with the terms of the nodes that reach its devices.
+    `shared_claims` names the claims that are not allocated where pods of the gang share them: all
+    of its pods with the same names share all of them.
     `avoided` are nodes, sorted, that the caller rules out for now.
     """
 
@@ -29,6 +31,7 @@ class NodeRestrictions:
     disks: tuple[tuple[str, int], ...] = ()
     unsupported_volumes: tuple[str, ...] = ()
     claims: Claims = ()
+    shared_claims: tuple[str, ...] = ()
     claimed_from: tuple[tuple[str, tuple[NodeTerm, ...]], ...] = ()
     avoided: tuple[str, ...] = ()
 

@@ -56,7 +56,7 @@ def test_an_output_of_the_page_is_what_the_command_prints(
     monkeypatch.setattr("cli.read.case.read_events", no_events)
     monkeypatch.setattr(asking, "moment", lambda: moment_of(world))
     monkeypatch.setattr(time, "time", lambda: WALL + world.api.now)
-    monkeypatch.setattr(time, "process_time", lambda: 0.0)
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
     done = CliRunner().invoke(main, shlex.split(command), obj=opened)
     assert done.exit_code == 0, done.stderr
     assert [line.rstrip() for line in done.stdout.splitlines()] == said.splitlines()

@@ -1,7 +1,11 @@
 """Reports to show on the page."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
+from msgspec import structs
+
+from cli.report.forecast.told import ToldReport
 from cli.report.gangs import GangReport
 from cli.report.queues import QueueReport, ResourceReport
 from cli.report.room.nodes import NodeReport, NodesReport, PoolReport
@@ -26,6 +30,23 @@ def gang(name: str, phase: str = "Queued", message: str = "2 of 4 w fit") -> Gan
         created="2026-01-01T00:00:00Z",
         holds=holds,
     )
+
+
+def hours_from_now(hours: int) -> str:
+    return (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:00:00Z")
+
+
+def expected(name: str) -> GangReport:
+    """A gang that is said to start in 50 hours: in 30 at the earliest, in 100 at the latest."""
+    told = ToldReport(
+        at=hours_from_now(50),
+        earliest=hours_from_now(30),
+        latest=hours_from_now(100),
+        sure="Forward",
+        why="after RayCluster team/runs ends",
+        told="2026-01-01T00:00:00Z",
+    )
+    return structs.replace(gang(name), expected_start=told)
 
 
 def queue(name: str, depth: int = 0, fault: str = "") -> QueueReport:

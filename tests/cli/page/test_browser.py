@@ -13,9 +13,10 @@ from cli.page.on_laptop import laptop_page
 from cli.page.safety.guards import ADDRESS
 from cli.page.server import serving
 from cli.report.queues import QueueReport
+from cli.report.status import StatusReport
 from testbed.browser import Browser, missing, open_browser
 from tests.cli.page.reading.fake_api import FakeApi, client_of
-from tests.cli.page.reports import GPU, gang, status
+from tests.cli.page.reports import GPU, expected, gang, status
 from tests.cli.page.test_server import Cluster
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(missing()), reason=missing())]
@@ -52,7 +53,7 @@ return texts.map((each) => {
 def cluster() -> Cluster:
     found = Cluster()
     found.found = status(
-        (gang("first"), gang("<b>bold</b>", message="<img src=x onerror=alert(1)>")),
+        (expected("first"), gang("<b>bold</b>", message="<img src=x onerror=alert(1)>")),
         (gang("runs", "Running"),),
         nodes=20,
     )
@@ -130,6 +131,22 @@ async def test_it_follows_the_cluster_without_being_loaded_again(
     assert await browser.until(NAMES, lambda found: "team/first" not in found) == [
         "team/came-later"
     ]
+
+
+async def test_expected_starts_are_lines_that_say_in_words_when(
+    browser: Browser, cluster: Cluster
+) -> None:
+    """One of the two gangs is told a time: the other one has no line."""
+    assert isinstance(cluster.found, StatusReport)
+    told = cluster.found.waiting[0].expected_start
+    assert told is not None
+    lines = "return [...document.querySelectorAll('#starts svg')].map(e => e.ariaLabel)"
+    assert await browser.until(lines) == [
+        f"team/first: expected at {told.at}, between {told.earliest} and {told.latest}"
+    ]
+    bars = "[...document.querySelectorAll('#starts rect')]"
+    places = f"return {bars}.map(e => Math.round(e.getAttribute('x') / 50))"
+    assert await browser.run(places) == [6, 10]
 
 
 async def test_what_is_typed_narrows_the_rows(browser: Browser) -> None:

@@ -58,6 +58,7 @@ KINDS = {
         Kind("ray.io", "v1", "rayservices"),
         Kind("muster.dev", "v1alpha1", "gangs"),
         Kind("muster.dev", "v1alpha1", "gangqueues", namespaced=False),
+        Kind("muster.dev", "v1alpha1", "gangoffers"),
         Kind("workload.codeflare.dev", "v1beta2", "appwrappers"),
     )
 }

@@ -6,6 +6,7 @@ from cli.endings import FINE, NO, WRONG_USE
 from cli.removal.ours import KINDS
 from cli.write import pacing
 from kube.objects import names
+from kube.objects.clusters.gang_offer import FINALIZER
 from tests.cli.write.cluster import LABEL, Double
 from tests.cli.write.conftest import HOME, Run, gated, lease, moved, suspended_job
 from tests.rights_plugin import manifest_objects
@@ -264,3 +265,16 @@ async def test_a_dry_run_changes_nothing(cluster: Double, muster: Run) -> None:
         assert said in done.stdout
     assert (await muster("uninstall")).exit_code == WRONG_USE
     assert cluster.writes == []
+
+
+async def test_gang_offers_are_let_go_and_stay_for_the_rayclusters_that_they_own(
+    cluster: Double, muster: Run
+) -> None:
+    cluster.get("gangqueues", "research")["metadata"]["finalizers"] = []
+    cluster.add("gangoffers", "train-1", "team", finalizers=["of.others/one", FINALIZER], spec={})
+    done = await muster("uninstall", "--yes")
+    assert done.exit_code == FINE, done.output
+    assert "1 GangOffer let go" in done.stdout
+    offer = cluster.get("gangoffers", "train-1", "team")
+    assert offer["metadata"]["finalizers"] == ["of.others/one"]
+    assert "deletionTimestamp" not in offer["metadata"]

@@ -1,7 +1,12 @@
 """Gangs whose pods ask for devices by claim: what is promised counts before it is allocated."""
 
-from coordinator.messages.events import DeviceFactsLost, DeviceFactsSeen
+import msgspec
+
+from coordinator.messages.events import DeviceFactSeen, DeviceFactsLost, DeviceFactsSeen
+from kube.devices.resource_claims import resource_claim
 from kube.devices.resource_slices import ReadSlice
+from kube.objects.core import DeviceObject
+from scheduling.model.devices.resource_claim import ResourceClaim
 from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
 from tests.coordinator.device_world import (
     ANY,
@@ -172,3 +177,97 @@ def test_the_next_wave_is_judged_by_what_was_allocated_and_not_by_what_was_fores
     world.delete("resourceclaims", "foreign")
     world.settle(seconds=20)
     assert world.bound("a") == {"n1": 3}
+
+
+def test_a_tenant_with_ten_thousand_claims_holds_nobody_up() -> None:
+    """They are no matter to a gang that waits for devices; those that were given any are."""
+    world = World(*offering(4))
+    world.create(gang("a", 3), gang("b", 3))
+    world.settle(seconds=5)
+    assert world.status("b")["phase"] == "Queued"
+    known = world.leader.state.known
+    before = known.cache.devices.index.edition
+    for number in range(10_000):
+        world.leader.handle([DeviceFactSeen(claim_of_loud(number))])
+    assert not known.agenda.cycle_wanted
+    assert not known.agenda.dirty
+    assert known.cache.devices.index.edition == before
+    world.delete("rayclusters", "a")
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 4}
+
+
+def claim_of_loud(number: int) -> ResourceClaim:
+    meta = {"name": f"c{number}", "namespace": "loud", "uid": f"loud-{number}"}
+    spec = claim_template("x")["spec"]["spec"]
+    found = msgspec.convert({"metadata": meta, "spec": spec}, DeviceObject)
+    return resource_claim(found)
+
+
+# ---- a claim that several pods share
+
+
+def sharing(name: str, workers: int) -> Json:
+    asked: Json = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "ours"}]}
+    return ray_cluster(name, group("w", workers, **asked))
+
+
+def shared_claim(count: int = 1) -> Json:
+    made = claim_template("ours", count)
+    return {"kind": "ResourceClaim", "metadata": made["metadata"], "spec": made["spec"]["spec"]}
+
+
+def released(world: World) -> int:
+    gated = (pod for pod in world.api.all("pods") if not pod["spec"].get("schedulingGates"))
+    return sum(pod["metadata"]["labels"]["ray.io/node-type"] == "worker" for pod in gated)
+
+
+def test_of_workers_that_share_a_device_one_goes_first_and_all_go_to_one_node() -> None:
+    """The device is given to the first; kube-scheduler would refuse the others until then."""
+    world = World(*offering(1, "n1", "n2"), shared_claim())
+    world.scheduler = False
+    world.create(sharing("a", 3))
+    world.settle(seconds=5)
+    assert (world.status("a")["phase"], released(world)) == ("Admitted", 1)
+    world.scheduler = True
+    world.settle(seconds=5)
+    [node_of_workers] = set(given(world))
+    assert world.bound("a")[node_of_workers] >= 3
+    assert sum(world.bound("a").values()) == 4
+    assert len(given(world)) == 1
+
+
+def test_what_pods_share_is_promised_once() -> None:
+    """Of two devices one is left for another gang, while nothing is allocated."""
+    world = World(*offering(2), shared_claim())
+    world.scheduler = False
+    world.create(sharing("a", 3))
+    world.settle(seconds=5)
+    world.create(gang("b", 1), gang("c", 1))
+    world.settle(seconds=5)
+    phases = [world.status(name)["phase"] for name in "bc"]
+    assert sorted(phases) == ["Admitted", "Queued"]
+    world.scheduler = True
+    world.settle(seconds=5)
+    assert sum(world.bound("a").values()) == 4
+    assert len(given(world)) == 2
+
+
+def test_a_worker_that_comes_later_finds_what_the_others_were_given() -> None:
+    world = World(*offering(1, "n1", "n2"), shared_claim())
+    world.create(sharing("a", 2))
+    world.settle(seconds=5)
+    [at] = set(given(world))
+    lost = next(pod for pod in world.api.all("pods") if pod["spec"].get("nodeName") == at)
+    world.delete("pods", lost["metadata"]["name"])
+    world.settle(seconds=60)
+    assert sum(world.bound("a").values()) == 3
+    assert given(world) == [at]
+
+
+def test_no_node_has_the_devices_that_pods_share() -> None:
+    world = World(*offering(1, "n1", "n2"), shared_claim(2))
+    world.create(sharing("a", 2))
+    world.settle(seconds=5)
+    assert world.status("a")["phase"] == "Queued"
+    assert "0 of 2 w fit by their claims" in world.status("a")["message"]

@@ -18,6 +18,7 @@ from coordinator.gang.claims.of_pods import claimed
 from coordinator.gang.demand import NotReady, demand
 from coordinator.gang.pods.pod_sets import survey
 from coordinator.messages.events import DeviceApiSeen
+from coordinator.reconcile import together
 from kube.codec import pod as pod_codec
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod import pod_shape
@@ -193,6 +194,11 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
     ),
     "of_pods._shared": ((shared_before_allocation, "give each pod its own by a template"),),
     "of_pods._several_kinds": ((template_made_anew, "delete these pods"),),
+    "together.not_supported": (
+        (lambda: together.not_supported(together.OLD_SCHEMA).message, "apply manifests/crds of"),
+        (lambda: together.not_supported(together.ORDERED).message, "put all members into one App"),
+        (lambda: together.not_supported(together.COUNTED).message, "put all members into one App"),
+    ),
     "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
 }
 """By the function that refuses: each message of it, and the remedy."""

@@ -22,9 +22,17 @@ def gpu_node(name: str, model: str, gpus: int) -> Node:
 NODES = (gpu_node("a", "red", 8), gpu_node("b", "red", 3), gpu_node("c", "blue", 4))
 
 
+def holes_of(
+    used: Mapping[str, Mapping[str, int]] | None,
+    rules: NodeRules,
+    resources: tuple[str, ...] = (GPU,),
+) -> QueueHoles:
+    return QueueHoles(lambda: (node_snapshot_of(NODES, used), resources), {"q": rules})
+
+
 def counted(rules: NodeRules, used: Mapping[str, Mapping[str, int]] | None = None) -> list[int]:
     """The pods of each size that a queue with these rules is told of."""
-    found = QueueHoles(node_snapshot_of(NODES, used), (GPU, "amd.com/gpu"), {"q": rules}).of("q")
+    found = holes_of(used, rules, (GPU, "amd.com/gpu")).of("q")
     assert {each["resource"] for each in found} == {GPU}, "no node has the other"
     assert [each["size"] for each in found] == [1, 2, 4, 8]
     return [each["pods"] for each in found]
@@ -49,7 +57,7 @@ def test_a_queue_has_the_holes_of_the_nodes_that_its_gpu_pods_may_use(
 def test_where_processors_are_short_fewer_fit_than_gpus_alone_allow() -> None:
     """Pods take 8 CPUs beside a GPU on one node, so that 16 left on another are enough for two."""
     used = {"a": {GPU: 2, "cpu": 16_000}, "c": {"cpu": 48_000}, "b": {GPU: 3}}
-    found = QueueHoles(node_snapshot_of(NODES, used), (GPU,), {"q": NodeRules(of_all=BLUE)})
+    found = holes_of(used, NodeRules(of_all=BLUE))
     assert [(each["pods"], each["atMost"]) for each in found.of("q")] == [
         (4, 4),
         (2, 2),
@@ -57,7 +65,7 @@ def test_where_processors_are_short_fewer_fit_than_gpus_alone_allow() -> None:
         (0, 0),
     ]
     used["b"] = {GPU: 3, "cpu": 24_000}
-    found = QueueHoles(node_snapshot_of(NODES, used), (GPU,), {"q": NodeRules(of_all=BLUE)})
+    found = holes_of(used, NodeRules(of_all=BLUE))
     assert [(each["pods"], each["atMost"]) for each in found.of("q")] == [
         (2, 4),
         (1, 2),

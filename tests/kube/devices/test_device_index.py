@@ -14,7 +14,7 @@ from kube.devices.device_index import MOST_CLAIMS, MOST_TEMPLATES, DeviceIndex
 from kube.devices.resource_claims import resource_claim, resource_claim_template
 from kube.devices.resource_slices import ReadSlice, resource_slice
 from kube.devices.taint_rules import device_taint_rule
-from scheduling.model.devices.resource_claim import ResourceClaim
+from scheduling.model.devices.resource_claim import ResourceClaim, ResourceClaimTemplate
 from scheduling.model.devices.resource_slice import DeviceID
 from tests.kube.codec.pods import pod
 from tests.kube.devices.objects import GPU, claim_spec, decoded, given, gpu, request, slice_spec
@@ -82,7 +82,8 @@ def test_every_kind_is_observed_and_kept(watch: Any) -> None:
     index.put(seen.fact)
     index.drop(seen.fact)
     assert isinstance(seen.fact, watch.fact)
-    assert index.edition == 2
+    tenants = isinstance(seen.fact, ResourceClaim | ResourceClaimTemplate)
+    assert index.edition == (0 if tenants else 2)
 
 
 # ---- claims
@@ -99,6 +100,23 @@ def test_a_device_is_taken_as_long_as_a_claim_was_given_it() -> None:
     assert index.taken == {device("gpu-1"): ("team", "other")}
     index.drop(claim("other"))
     assert index.taken == {}
+
+
+def test_claims_concern_all_only_while_they_are_given_something() -> None:
+    """Else a tenant who writes claims would have every gang that claims devices judged anew."""
+    index = DeviceIndex()
+    for step, changed in (
+        (claim("c"), 0),
+        (claim("c", "gpu-0"), 1),
+        (claim("c", "gpu-0"), 1),
+        (claim("c"), 2),
+        (claim("c", "gpu-0"), 3),
+    ):
+        index.put(step)
+        assert index.edition == changed
+    index.drop(claim("c"))
+    index.drop(claim("other"))
+    assert index.edition == 4
 
 
 def test_admin_access_takes_nothing() -> None:

@@ -16,7 +16,7 @@ from kube.codec.placement import placement_to_status
 from kube.objects import names
 from kube.objects.crds.__main__ import crd_yaml, main
 from kube.objects.crds.app_wrapper import codeflare_crd, mcad_crd
-from kube.objects.crds.muster import gang_crd, gang_queue_crd
+from kube.objects.crds.muster import gang_crd, gang_offer_crd, gang_queue_crd
 from kube.objects.gang import Gang
 from kube.objects.queues.queue import GangQueue, GangQueueSpec, QueueSelector
 from kube.objects.schema import QUANTITY_PATTERN, structural_schema
@@ -25,7 +25,7 @@ from scheduling.model.quantity import MAX_TEXT, BadQuantity, request_amount
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[3] / "manifests"
-CRDS = [gang_crd(), gang_queue_crd()]
+CRDS = [gang_crd(), gang_queue_crd(), gang_offer_crd()]
 WRAPPERS = [codeflare_crd(), mcad_crd()]
 
 
@@ -123,7 +123,11 @@ def test_a_reference_keeps_the_description_beside_it() -> None:
 
 
 def test_gang_is_namespaced_and_queue_is_not() -> None:
-    assert [crd["spec"]["scope"] for crd in CRDS] == ["Namespaced", "Cluster"]
+    assert [crd["spec"]["scope"] for crd in CRDS] == [
+        "Namespaced",
+        "Cluster",
+        "Namespaced",
+    ]
     assert gang_queue_crd()["spec"]["names"]["shortNames"] == ["gq"]
 
 

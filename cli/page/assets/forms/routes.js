@@ -2,6 +2,7 @@
 import { element, link, pathOf } from "../views/dom.js";
 import { create, edit, scale } from "./cluster.js";
 import { createQueue, deleteCluster, deleteJob, editQueue, resume, submit, suspend } from "./others.js";
+import { whatIf } from "./what_if.js";
 
 const CLUSTER = "/clusters/:namespace/:name";
 
@@ -16,6 +17,7 @@ export const FORMS = [
   ["/jobs/:namespace/:name/delete", "Delete a job", deleteJob],
   ["/create-queue", "Create a queue", createQueue],
   ["/queues/:name/edit", "Edit a queue", editQueue],
+  ["/what-if", "What if", whatIf],
 ];
 
 const bar = (...links) => element("p", { class: "links", role: "group", "aria-label": "Manage" }, ...links);

@@ -1,6 +1,7 @@
 // The overview: gangs by phase, what still fits, queues and nodes, as `muster status` has them.
 import { ask, lines, repeat, say } from "./asking.js";
 import { age, amount, counted, drawn, element, fillTable, finder, link, notes, pathOf, scrolled, section, time } from "./dom.js";
+import { drawStarts } from "./starts.js";
 
 const PAUSE = 15_000; // between readings where no stream says that there is a new one
 
@@ -133,6 +134,7 @@ function draw(found) {
   say(found.fault || `read ${Math.round(found.age)} s ago; ${found.gangs} ${found.gangs === 1 ? "gang" : "gangs"}${over}`, Boolean(found.fault));
   counts(document.getElementById("phases"), found.phases);
   counts(document.getElementById("reasons"), found.reasons);
+  drawStarts(document.getElementById("starts"), found.waiting.items);
   rows("waiting", WAITING, found.waiting.items, found.waiting.count, "no gang waits");
   rows("placed", PLACED, found.placed.items, found.placed.count, "no gang has a place");
   rows("failed", FAILED, found.failed.items, found.failed.count, "no gang has failed");
@@ -144,11 +146,13 @@ function draw(found) {
   document.body.dataset.version = found.version;
 }
 
+const above = (id) => (id === "waiting" ? [element("ul", { id: "starts", "aria-label": "Expected starts" })] : []);
+
 export function overview(main, params) {
   const [form, query] = finder(params.find ?? "", "gang, queue, reason, node", () => reading.again());
   main.append(form,
     section("h2", "Gangs", "gangs", element("ul", { id: "phases", class: "counts" }), element("ul", { id: "reasons", class: "counts" })),
-    ...SECTIONS.map(([id, title]) => section("h2", title, id, scrolled(id))),
+    ...SECTIONS.map(([id, title]) => section("h2", title, id, ...above(id), scrolled(id))),
     Object.assign(notes([]), { id: "unread" }));
   let asked = 0;
   let followed = false;

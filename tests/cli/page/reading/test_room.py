@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import msgspec
 from aiohttp import ClientSession
 
 from tests.cli.page.reading.fake_api import FakeApi, Json, gang
+from tests.cli.report.room.test_devices import CLASS, device_objects
+from tests.cli.report.room.test_devices import claim as device_claim
 
 GPU = "nvidia.com/gpu"
 
@@ -64,6 +67,38 @@ async def test_each_gpu_is_used_reserved_or_free(api: FakeApi, page: ClientSessi
     ]
     assert (second["off"], second["uses"]) == ("cordoned", [])
     assert (found["nodesWithout"], found["lacks"], found["unread"]) == (1, [], [])
+
+
+async def test_a_device_by_claim_is_used_or_free_by_its_class(
+    api: FakeApi, page: ClientSession
+) -> None:
+    """Who has it is the holder of the pod that its claim is of."""
+    claim = device_claim("c", of="p", on="n1", devices=("d0",))
+    api.objects |= {
+        plural: [msgspec.to_builtins(each) for each in found]
+        for plural, found in device_objects(claim, a="n1").items()
+    }
+    filled(api)
+    found = await room(page)
+    [devices] = [each for each in found["nodes"] if each["resource"] == CLASS]
+    assert (devices["name"], devices["allocatable"], devices["free"]) == ("n1", 4, 3)
+    uses = [(each["holder"], each["gang"], each["amount"]) for each in devices["uses"]]
+    assert uses == [("RayCluster team/train", "team/train", 1)]
+
+
+async def test_the_right_to_devices_is_named_where_it_is_missing(
+    api: FakeApi, page: ClientSession
+) -> None:
+    api.objects |= {
+        plural: [msgspec.to_builtins(each) for each in found]
+        for plural, found in device_objects(a="n1").items()
+    }
+    filled(api).forbidden = {("resourceslices", "")}
+    found = await room(page)
+    assert len(found["nodes"]) == 2
+    [lacks] = found["lacks"]
+    assert "resourceslices" in lacks
+    assert "muster-viewer" in lacks
 
 
 async def test_queues_are_a_tree_with_quota_usage_and_what_is_borrowed(

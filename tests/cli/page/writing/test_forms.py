@@ -21,6 +21,7 @@ FORMS = [
     "#/submit?namespace=team&cluster=train",
     "#/create-queue",
     "#/queues/research/edit",
+    "#/what-if",
     f"{TRAIN}/delete",
 ]
 FAULT = "return document.querySelector('[role=alert]')?.textContent"

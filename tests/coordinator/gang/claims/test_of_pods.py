@@ -1,10 +1,15 @@
 """Pods that wait get their claims into their shapes; those whose claims lack are left out."""
 
+from dataclasses import replace
+
 import msgspec
 
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims.of_pods import MOST_CONSUMERS, claimed
+from coordinator.gang.claims.of_pods import claimed
+from coordinator.gang.claims.shared import MOST_CONSUMERS, late_sharers
+from coordinator.gang.demand import NotReady
 from coordinator.messages.events import DeviceApiSeen
+from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.admission import ResourceQuota
 from scheduling.model.verdict import Reason
@@ -109,13 +114,63 @@ def test_nothing_is_decided_before_all_is_read_or_where_the_api_is_not_served() 
     assert "Kubernetes 1.33, which does not serve resource.k8s.io/v1 (ask for" in message
 
 
-def test_a_claim_that_several_pods_share_must_be_allocated() -> None:
+def test_pods_of_a_gang_that_share_a_claim_are_told_from_others() -> None:
     pods = [worker(n, shared="shared") for n in range(2)]
     devices = known_devices(*pods)
     put_claim(devices, "shared")
+    found = claimed(standing_of(*pods), devices)
+    assert found.hindrance is None
+    shapes = {pod.member.shape for pod in found.standing[0].waiting if pod.member}
+    [shape] = shapes
+    assert shape is not None
+    assert shape.restrictions.shared_claims == ("shared",)
+    assert shape.restrictions.claims == (devices.index.claims["team", "shared"].spec,)
+
+
+def test_a_claim_that_pods_of_others_share_must_be_allocated() -> None:
+    pods = [worker(n, shared="shared") for n in range(3)]
+    devices = known_devices(*pods)
+    put_claim(devices, "shared")
+    reason, message = refusal(devices, *pods[1:])
+    assert reason == Reason.UNSUPPORTED
+    assert message.startswith("not supported by Muster; 3 pods use ResourceClaim shared, which is")
+    assert "not by pods of this gang alone (give each pod its own by a template)" in message
+
+
+def test_pods_that_claim_more_than_they_share_must_wait_for_its_allocation() -> None:
+    alone, both = worker(0, shared="shared"), worker(1, shared="shared")
+    own = PodClaim("own", "own", "one")
+    pods = alone, replace(both, claims=(*both.claims, own))
+    devices = known_devices(*pods)
+    put_claim(devices, "shared")
+    put_claim(devices, "own", "uid-1")
     reason, message = refusal(devices, *pods)
     assert reason == Reason.UNSUPPORTED
-    assert message.startswith("not supported by Muster; 2 pods use ResourceClaim shared, which")
+    assert "some of these pods claim more than they share" in message
+    put_claim(devices, "shared", status=given("gpu-0"))
+    hindrance = claimed(standing_of(pods[1]), devices).hindrance
+    assert hindrance is None
+
+
+def test_of_pods_that_share_a_claim_one_is_released_until_it_is_allocated() -> None:
+    pods = [worker(n, shared="shared") for n in range(3)]
+    devices = known_devices(*pods)
+    put_claim(devices, "shared")
+    with_slot = tuple((pod, "n") for pod in pods)
+    [each] = standing_of(*pods)
+    standing = (replace(each, waiting=(), with_slot=with_slot),)
+    assert late_sharers(standing, (), devices) == {"uid-1", "uid-2"}
+    assert late_sharers(standing, ("uid-1",), devices) == {"uid-0", "uid-2"}
+    released = replace(pods[0], raw=None)
+    later = (replace(each, waiting=(), settled=(released,), with_slot=with_slot[1:]),)
+    assert late_sharers(later, (), devices) == {"uid-1", "uid-2"}
+    waiting = (replace(later[0], with_slot=(), waiting=tuple(pods[1:])),)
+    found = claimed(waiting, devices).hindrance
+    said = "ResourceClaim shared is not allocated yet; pods that share it wait"
+    assert found == NotReady(Reason.GANG_INCOMPLETE, said)
+    put_claim(devices, "shared", status=given("gpu-0"))
+    assert late_sharers(later, (), devices) == frozenset()
+    assert claimed(waiting, devices).hindrance is None
 
 
 def test_no_more_pods_share_a_claim_than_the_api_server_takes() -> None:

@@ -1,0 +1,71 @@
+"""Reads devices by claim for reports, where the cluster has DeviceClasses and the caller may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cli.endings import NotAllowed, NotServed
+from cli.read.reader import Reader
+from cli.report.snapshot import DEVICES, NODES, PODS, Snapshot, Unread
+from kube.api import resources
+from kube.devices.device_facts import (
+    DEVICE_CLASSES,
+    DEVICE_TAINT_RULES,
+    DEVICE_WATCHES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    DeviceFact,
+    DeviceWatch,
+)
+from kube.devices.device_index import DeviceIndex
+from kube.objects.core import DeviceObject, Pod
+
+_OF_CLASSES = (RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES)
+_WATCHES = {each.resource: each for each in DEVICE_WATCHES}
+
+NOT_BOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
+"""Pods that may still be on their way to a node."""
+
+
+async def with_devices(reader: Reader, found: Snapshot) -> Snapshot:
+    """Return the snapshot with devices, if there is a class of some and nodes and pods are known.
+
+    Where one kind may not be read, that is noted, and no devices are counted.
+    """
+    if found.lacks(NODES) or found.lacks(PODS):
+        return found
+    try:
+        classes = await _facts(reader, _WATCHES[DEVICE_CLASSES])
+        if not classes:
+            return found
+        others = (_facts(reader, _WATCHES[each]) for each in _OF_CLASSES)
+        facts = [*classes, *(each for of in await asyncio.gather(*others) for each in of)]
+    except NotAllowed as refusal:
+        said = f"{refusal}; devices of DeviceClasses are not counted"
+        return found.with_unread(Unread(DEVICES, said))
+    index = _index(facts)
+    return replace(found, devices=index, unbound=await _unbound(reader, found, index))
+
+
+async def _facts(reader: Reader, watch: DeviceWatch) -> Sequence[DeviceFact]:
+    try:
+        return [watch.read(each) for each in await reader.list(watch.resource, DeviceObject)]
+    except NotServed:
+        return ()
+
+
+def _index(facts: Sequence[DeviceFact]) -> DeviceIndex:
+    index = DeviceIndex()
+    for each in facts:
+        index.put(each)
+    return index
+
+
+async def _unbound(reader: Reader, found: Snapshot, index: DeviceIndex) -> tuple[Pod, ...]:
+    """Read the pods that are to be given devices, if a placement may promise some."""
+    placed = any(each.status.placement is not None for each in found.gangs)
+    if not placed or all(each.allocation is not None for each in index.claims.values()):
+        return ()
+    return await reader.list(resources.PODS, Pod, field_selector=NOT_BOUND)

@@ -1,0 +1,59 @@
+"""The actions of the coordinator on GangOffers, and on what was created for one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kube.objects.clusters.gang_offer import GangOfferStatus
+from scheduling.model.gang import GangKey
+
+NO_ANSWER = GangOfferStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOffer:
+    """Write all that is known of a GangOffer's status; `before` is it as it was read."""
+
+    gang: GangKey
+    name: str
+    uid: str
+    resource_version: str
+    status: dict[str, Any]
+    before: GangOfferStatus = NO_ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class StartOffer:
+    """Write that an accepted offer is Started, unless its manager has a newer leader by now.
+
+    Which leader the manager has is read first, of its Lease in the namespace `home`.
+    """
+
+    gang: GangKey
+    write: WriteOffer
+    home: str
+    manager: str
+    accepted_by: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOffer:
+    """Hold a GangOffer back from its deletion, or let it go: `finalizers` are all that it has."""
+
+    gang: GangKey
+    name: str
+    uid: str
+    resource_version: str
+    finalizers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRayCluster:
+    """Delete the RayCluster that was created for a GangOffer which is being closed."""
+
+    gang: GangKey
+    name: str
+    uid: str
+    offer_uid: str
+
+
+OfferAction = WriteOffer | StartOffer | HoldOffer | DeleteRayCluster

@@ -1,0 +1,310 @@
+"""Has a gang that starts together with others wait for them, and be made only with all of them.
+
+Members of a group see what the others were after their last look; `gang_looks` has them looked at
+again where that changed.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coordinator.cluster.together_index import Mate
+from coordinator.gang.demand import NotReady
+from coordinator.gang.held_start.phases import Phase
+from coordinator.gang.source import opt_in_of
+from coordinator.gang.together import ALONE
+from coordinator.gang.view import GangView
+from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.objects import names
+from kube.ray.gang_terms import Problem
+from kube.ray.ray_cluster import Answer
+from kube.ray.ray_owner import controller_of
+from reservation.slots import is_released
+from scheduling.admission.together import in_order, join
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.verdict import Reason, Refusal
+
+MEMBERS_NAMED = 3
+
+OLD_SCHEMA = (
+    "gangs that start together while the API server drops status.together of Gangs (apply "
+    "manifests/crds of this release)"
+)
+ORDERED = (
+    "gangs that start together for pods that are bound in an order, by inter-pod affinity or "
+    "claims of devices (put all members into one AppWrapper)"
+)
+COUNTED = (
+    "gangs that start together while a ResourceQuota counts pods of this one that wait for others "
+    "(put all members into one AppWrapper)"
+)
+
+
+class Member(NamedTuple):
+    """A gang that names the group, as what it stands in it."""
+
+    mate: Mate
+    view: GangView
+    name: str
+    """Its kind and name, as its user calls it."""
+
+
+# --- who is there -----------------------------------------------------------------------------
+
+
+def members(look: Look) -> list[Member]:
+    """Return the gangs of the group that are there, in their order, the newest of each owner."""
+    found: dict[str, Member] = {}
+    for mate in look.scene.cache.together.mates(look.view.key):
+        view, source = look.scene.views.get(mate.key), look.scene.cache.sources[mate.key]
+        if view is None or opt_in_of(source, look.scene.cache).answer is Answer.NO:
+            continue
+        owner = controller_of(source.metadata)
+        name = f"{owner.kind} {owner.name}" if owner is not None else f"RayCluster {mate.key.name}"
+        found[mate.member] = Member(mate, view, name)
+    return sorted(found.values())
+
+
+def starters(look: Look) -> list[GangView]:
+    """Return the gangs that start with this one, itself among them; none while any is absent."""
+    mine = look.scene.cache.together.of(look.view.key)
+    if mine is None or _goes_on(look.view) or _has_started(look):
+        return [look.view]
+    there = members(look)
+    agreeing = [each for each in there if each.mate.asked == there[0].mate.asked]
+    whole = len(agreeing) == mine.asked.size
+    views = [each.view for each in agreeing] if whole else []
+    return views if look.view in views else []
+
+
+def held_with(look: Look) -> list[GangView]:
+    """Return of those the gangs whose pods are not to be made yet, and this one."""
+    return [
+        each for each in starters(look) if each is look.view or each.held.phase is Phase.WAITING
+    ]
+
+
+def _has_started(look: Look) -> bool:
+    """Say whether the group started without this gang, or before it was made anew."""
+    mates = look.scene.cache.together.mates(look.view.key)
+    views = (look.scene.views.get(each.key) for each in mates if each.key != look.view.key)
+    return any(each is not None and _goes_on(each) for each in views)
+
+
+def _goes_on(view: GangView) -> bool:
+    placed = view.reservation.placement is not None and view.together.begun
+    return (placed or view.survey.ran) and view.eviction.whole is None
+
+
+# --- what it asks for -------------------------------------------------------------------------
+
+
+def wait_for_members(look: Look) -> Done:
+    """Have a gang wait that asks for its start while not all members of its group do."""
+    view, member = look.view, look.view.together
+    member.asks, member.joins = None, False
+    asked, mine = view.queueing.asked, look.scene.cache.together.of(view.key)
+    if mine is None or not isinstance(asked, PendingGang) or not _is_to_start(view, asked):
+        return NOTHING_DONE
+    waits = _excess(look, mine) if _has_started(look) else _hindrance(look, mine, asked)
+    if waits is not None:
+        view.queueing.asked = waits
+        view.queueing.refusal = view.queueing.left_out = view.queueing.planned = None
+        view.queueing.position = 0
+    return NOTHING_DONE
+
+
+def _is_to_start(view: GangView, asked: PendingGang) -> bool:
+    started = view.released_any or view.survey.ran or view.reservation.placement is not None
+    return bool(asked.minimum) and not asked.is_repair and not started
+
+
+def _excess(look: Look, mine: Mate) -> NotReady | None:
+    """Refuse a gang that comes to a group that started whole without it."""
+    return _too_many(members(look), mine)
+
+
+def _hindrance(look: Look, mine: Mate, asked: PendingGang) -> NotReady | None:
+    """Say why the group cannot be asked for; note what this gang asks for if it is not to blame."""
+    there, member = members(look), look.view.together
+    problem = _problem(look, there, mine)
+    if problem is not None:
+        return problem
+    member.asks = asked
+    agreeing = [each for each in there if each.mate.asked.size == mine.asked.size]
+    waits = _absent(there, agreeing, mine) or _unready(agreeing, mine)
+    if waits is not None:
+        return waits
+    gangs = [each.view.together.asks for each in agreeing if each.view.together.asks is not None]
+    joined = join(gangs)
+    if isinstance(joined, Refusal):
+        return NotReady(joined.reason, joined.message)
+    if member.ordered == in_order(gangs):
+        return not_supported(ORDERED)
+    member.joins = True
+    return None
+
+
+def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None:
+    """Say what keeps this gang from being a member of its group."""
+    first = there[0] if there else None
+    if first is not None and mine.asked.size != first.mate.asked.size:
+        allowed = f"{first.mate.asked.size}, as {first.name} of group {mine.asked.name} says"
+        said = Problem(names.TOGETHER_SIZE, str(mine.asked.size), allowed).message
+        return NotReady(Reason.MISCONFIGURED, said)
+    too_many = _too_many(there, mine)
+    if too_many is not None:
+        return too_many
+    newest = next((each for each in there if each.mate.member == mine.member), None)
+    if newest is not None and newest.mate.key != mine.key:
+        said = f"{newest.name} starts with its group by RayCluster {newest.mate.key.name}"
+        return NotReady(Reason.WAITS_FOR_MEMBERS, said)
+    if look.view.record.drops_together:
+        return not_supported(OLD_SCHEMA)
+    if look.view.held.phase is Phase.NONE and is_kept_back(look):
+        return not_supported(COUNTED)
+    return None
+
+
+def not_supported(what: str) -> NotReady:
+    """Say that Muster does not start gangs together so, and what to do instead."""
+    return NotReady(Reason.UNSUPPORTED, f"not supported by Muster; {what}")
+
+
+def _too_many(there: Sequence[Member], mine: Mate) -> NotReady | None:
+    agreeing = [each for each in there if each.mate.asked.size == mine.asked.size]
+    is_heard = any(each.mate.member == mine.member for each in agreeing)
+    if len(agreeing) <= mine.asked.size and is_heard:
+        return None
+    count = f"{len(agreeing)}" if is_heard else f"{len(agreeing)} or more"
+    allowed = (
+        f"a group of {mine.asked.size} members ({names.TOGETHER_SIZE}), and {count} name it: "
+        f"{_named(agreeing)}; delete one, or name another group"
+    )
+    said = Problem(names.TOGETHER, mine.asked.name, allowed).message
+    return NotReady(Reason.MISCONFIGURED, said)
+
+
+def _absent(there: Sequence[Member], agreeing: Sequence[Member], mine: Mate) -> NotReady | None:
+    """Say for how many members the group waits."""
+    group, absent = mine.asked, mine.asked.size - len(agreeing)
+    if absent <= 0:
+        return None
+    verb = "is" if len(agreeing) == 1 else "are"
+    said = (
+        f"{len(agreeing)} of {group.size} members of {group.name} {verb} there: "
+        f"{_named(agreeing)}; waits for {absent} more"
+    )
+    others = (each for each in there if each.mate.asked.size != group.size)
+    other = next(others, None)
+    if other is not None:
+        said += f"; {other.name} says {names.TOGETHER_SIZE} {other.mate.asked.size}"
+    return NotReady(Reason.WAITS_FOR_MEMBERS, said)
+
+
+def _unready(agreeing: Sequence[Member], mine: Mate) -> NotReady | None:
+    """Say which member is there and does not ask for room yet, and why, the first of them."""
+    others = [each for each in agreeing if each.view.together.asks is None]
+    if not others:
+        return None
+    group, first = mine.asked, others[0]
+    asked = first.view.queueing.asked
+    why = f" ({asked.reason})" if isinstance(asked, NotReady) else ""
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    said = (
+        f"{group.size} of {group.size} members of {group.name} are there; waits for "
+        f"{first.name}{why}{more}"
+    )
+    return NotReady(Reason.WAITS_FOR_MEMBERS, said)
+
+
+def _named(found: Sequence[Member]) -> str:
+    some = ", ".join(each.name for each in found[:MEMBERS_NAMED])
+    more = len(found) - MEMBERS_NAMED
+    return some + (f" and {more} more" if more > 0 else "")
+
+
+# --- when it may start ------------------------------------------------------------------------
+
+
+def is_recorded(look: Look) -> bool:
+    """Say whether the records of all gangs hold their placements that were placed at once."""
+    placed = look.view.reservation.together
+    if placed is ALONE or look.view.together.begun:
+        return True
+    found = _mates_placed(look)
+    return len(found) == len(placed.members) and all(each.survey.durable for each in found)
+
+
+def may_begin(look: Look) -> bool:
+    """Say whether pods may be released: all placements are recorded, and all pods are there.
+
+    Where a pod of any of them was released it was so.
+    """
+    member = look.view.together
+    if not member.begun:
+        whole = is_recorded(look) and all(map(_has_its_pods, _mates_placed(look)))
+        member.begun = whole or has_begun(look)
+    return member.begun
+
+
+def has_begun(look: Look) -> bool:
+    """Say whether a pod was released of any gang that was placed at once with this one."""
+    member = look.view.together
+    if not member.begun:
+        member.begun = any(_has_released(look, each) for each in _mates_placed(look))
+    return member.begun
+
+
+def is_broken(look: Look) -> bool:
+    """Say whether another gang of those that were placed at once has no such placement."""
+    found = _mates_placed(look)
+    drops = any(each.record.drops_together for each in found)
+    return drops or len(found) < len(look.view.reservation.together.members)
+
+
+def _mates_placed(look: Look) -> list[GangView]:
+    """Return the gangs with the stamp of this one, itself among them."""
+    placed, namespace = look.view.reservation.together, look.view.key.namespace
+    views = (look.scene.views.get(GangKey(namespace, name)) for name in placed.members)
+    return [
+        each
+        for each in views
+        if each is not None
+        and each.reservation.placement is not None
+        and each.reservation.together.stamp == placed.stamp
+    ]
+
+
+def _has_its_pods(view: GangView) -> bool:
+    return view.together.begun or (view.is_gathered and not view.held.holds)
+
+
+def _has_released(look: Look, view: GangView) -> bool:
+    if view.together.begun or view.survey.ran:
+        return True
+    pods = look.scene.cache.members(view.key, view.cluster_uid)
+    return any(is_released(pod) and pod.alive for pod in pods)
+
+
+def shown(view: GangView) -> tuple[object, ...]:
+    """Return what other members depend on of a gang."""
+    member, placed = view.together, view.reservation
+    asked = view.queueing.asked
+    reason = asked.reason if isinstance(asked, NotReady) and member.asks is None else ""
+    return (
+        member.asks,
+        reason,
+        member.begun,
+        placed.placement is not None and placed.together.stamp,
+        view.survey.durable,
+        _has_its_pods(view),
+        view.survey.ran,
+        view.eviction.whole is not None,
+        view.record.drops_together,
+    )
+
+
+def is_kept_back(look: Look) -> bool:
+    """Say whether pods of a member would be counted by a ResourceQuota while it waits."""
+    cache, key = look.scene.cache, look.view.key
+    return cache.together.of(key) is not None and bool(cache.admission.quotas(key.namespace))

@@ -1,0 +1,111 @@
+"""Writes the answers to GangOffers, and deletes what was created for one that is closed."""
+
+from collections.abc import Awaitable
+
+import structlog
+
+from coordinator.messages.events import Event
+from coordinator.messages.offer_actions import (
+    DeleteRayCluster,
+    HoldOffer,
+    OfferAction,
+    StartOffer,
+    WriteOffer,
+)
+from coordinator.messages.write_ends import OfferWriteEnded
+from coordinator.metrics import OFFERS
+from coordinator.shell.writes.write_outcomes import Outcomes, unchanged
+from dispatcher.protocol import objects as protocol
+from dispatcher.protocol.offering import may_start
+from kube.api.client import Client
+from kube.api.errors import KubeError, NotFound, is_of_what_goes
+from kube.api.lease import Lease
+from kube.api.resources import GANG_OFFERS, LEASES, RAY_CLUSTERS
+from kube.codec.pod_patches import Operation
+from kube.codec.status_patches import fields_patch
+from kube.objects import names
+from kube.objects.base import Present
+from scheduling.model.gang import GangKey
+
+log = structlog.get_logger()
+
+OTHER_LEADER = "OtherLeader"
+"""Why an offer was not started that a former leader of its manager accepted."""
+
+
+class OfferWrites:
+    """Carries out what is to be done to GangOffers."""
+
+    def __init__(self, client: Client, outcomes: Outcomes) -> None:
+        self._client = client
+        self._outcomes = outcomes
+
+    async def carry_out(self, action: OfferAction) -> list[Event]:
+        """Send one write, and say what became of it; which watches tell."""
+        match action:
+            case WriteOffer():
+                return await self._answer(action)
+            case StartOffer():
+                return await self._start(action)
+            case HoldOffer():
+                value = list(action.finalizers)
+                held: Operation = {"op": "add", "path": "/metadata/finalizers", "value": value}
+                path = GANG_OFFERS.path(action.gang.namespace, action.name)
+                request = self._client.json_patch(path, [*unchanged(action), held], as_=Present)
+                return await self._ended(action.gang, action.uid, "offer_finalizers", request)
+            case DeleteRayCluster():
+                path = RAY_CLUSTERS.path(action.gang.namespace, action.name)
+                deletion = self._client.delete(path, uid=action.uid)
+                return await self._ended(
+                    action.gang, action.offer_uid, "raycluster_delete", deletion
+                )
+
+    async def _answer(self, action: WriteOffer, term: int = 0) -> list[Event]:
+        changes = fields_patch("status", action.status, action.before)
+        path = GANG_OFFERS.path(action.gang.namespace, action.name, "status")
+        request = self._client.json_patch(path, [*unchanged(action), *changes], as_=Present)
+        ended = await self._ended(action.gang, action.uid, "offer_status", request, term)
+        phase, is_done = (
+            action.status["phase"],
+            OfferWriteEnded(action.gang, action.uid, None, term),
+        )
+        if ended == [is_done] and phase != action.before.phase:
+            OFFERS.labels(phase, action.status.get("reason", "")).inc()
+        return ended
+
+    async def _start(self, action: StartOffer) -> list[Event]:
+        """Start an offer, if the newest leader that is known here has accepted it."""
+        write = action.write
+        try:
+            term = await self._term(action)
+        except KubeError as error:
+            self._outcomes.failed("offer_lease", error)
+            return [OfferWriteEnded(action.gang, write.uid, str(error))]
+        accepted = protocol.Offer(0, write.uid, accepted_by=action.accepted_by)
+        if not may_start(accepted, protocol.Lease(term)):
+            log.info("offer not started", gang=str(action.gang), term=term)
+            OFFERS.labels(protocol.Phase.OFFERED, OTHER_LEADER).inc()
+            return [OfferWriteEnded(action.gang, write.uid, None, term)]
+        return await self._answer(write, term)
+
+    async def _term(self, action: StartOffer) -> int:
+        """Read the term of the manager's leader; 0 where none has written it here."""
+        name = f"{names.DISPATCHER_LEASE}-{action.manager}"
+        try:
+            lease = await self._client.get(LEASES.path(action.home, name), as_=Lease)
+        except NotFound:
+            return 0
+        return lease.spec.lease_transitions or 0
+
+    async def _ended(
+        self, gang: GangKey, uid: str, what: str, request: Awaitable[object], term: int = 0
+    ) -> list[Event]:
+        try:
+            await request
+        except KubeError as error:
+            self._outcomes.failed(what, error)
+            if not is_of_what_goes(error):
+                log.info("offer write failed", gang=str(gang), what=what, error=str(error))
+            return [OfferWriteEnded(gang, uid, str(error), term)]
+        self._outcomes.done(what)
+        return [OfferWriteEnded(gang, uid, None, term)]

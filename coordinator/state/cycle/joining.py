@@ -1,0 +1,89 @@
+"""Has gangs that start together wait as one, and parts what is decided of it among them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from coordinator.gang.pods.submitter import parted
+from coordinator.gang.together import ALONE, PlacedSet
+from coordinator.gang.view import GangView
+from coordinator.state.known import Known
+from reservation.release_order import is_ordered
+from scheduling.admission.together import join, split, split_placement
+from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.placement import Placement
+from scheduling.model.verdict import Admitted, Decision, Refusal
+
+
+def take_apart(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
+    """Ask no more for gangs as one of which one was looked at; return all that may be joined."""
+    found: set[GangKey] = set()
+    for key in keys:
+        found.update(each.key for each in known.cycles.joined.drop(key))
+        view = known.views.get(key)
+        if view is not None and view.together.joins:
+            found.update(each.key for each in _joining(known, view))
+    return found
+
+
+def join_up(known: Known, view: GangView) -> PendingGang | None:
+    """Return what a gang asks for with all that start with it; None where another one does."""
+    views = _joining(known, view)
+    gangs = [each.question for each in views if each.question is not None]
+    if view.together.group is None or len(gangs) != view.together.group.size:
+        return None
+    joined = join(gangs)
+    if isinstance(joined, Refusal):
+        return None
+    known.cycles.joined.put(gangs)
+    return joined if joined.key == view.key else None
+
+
+def _joining(known: Known, view: GangView) -> list[GangView]:
+    """Return the gangs of its group that are asked for as one."""
+    mates = known.cache.together.mates(view.key)
+    views = (known.views.get(each.key) for each in mates)
+    return [each for each in views if each is not None and each.together.joins]
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+def parted_decisions(known: Known, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield the decision on each gang, also of those that were asked for as one."""
+    for each in decisions:
+        gangs = known.cycles.joined.of(each.key)
+        if not gangs:
+            yield each
+        elif isinstance(each.verdict, Admitted) and is_ordered(each.verdict.placement):
+            _note_order(known, gangs)
+        else:
+            yield from (Decision(k, verdict) for k, verdict in split(each.verdict, gangs).items())
+
+
+def _note_order(known: Known, gangs: Sequence[PendingGang]) -> None:
+    """Have gangs told that their pods cannot be bound in an order over all; they ask no more."""
+    for each in gangs:
+        known.views[each.key].together.ordered = tuple(gangs)
+        known.agenda.dirty.add(each.key)
+    known.agenda.cycle_wanted = True
+
+
+def asked_for(known: Known, key: GangKey) -> PendingGang | None:
+    """Return what a gang that waits asks for of its own."""
+    own = (each for each in known.cycles.joined.of(key) if each.key == key)
+    return next(own, None) or known.cycles.waiting.gang(key)
+
+
+def placed_with(known: Known, key: GangKey) -> PlacedSet:
+    """Return with which others a gang is placed in this cycle, under one stamp."""
+    gangs = known.cycles.joined.of(key)
+    if not gangs:
+        return ALONE
+    stamp = f"{known.term.epoch}.{known.cycles.joined.serial}.{gangs[0].key.name}"
+    return PlacedSet(stamp, tuple(sorted(each.key.name for each in gangs)))
+
+
+def plans_of(known: Known, preemptor: GangKey, plan: Placement) -> Mapping[GangKey, Placement]:
+    """Return where each gang will be that a preemption is for."""
+    gangs = known.cycles.joined.of(preemptor)
+    placements = split_placement(plan, gangs) if gangs else {preemptor: plan}
+    return {key: parted(each)[0] for key, each in placements.items()}

@@ -1,0 +1,51 @@
+"""Takes in GangOffers, and how writes to them ended."""
+
+from coordinator.messages.events import ClusterGone, ClusterSeen, OfferGone, OfferSeen
+from coordinator.messages.write_ends import OfferWriteEnded
+from coordinator.state.intake.gangs import cluster_gone, cluster_seen
+from coordinator.state.known import Known
+from dispatcher.protocol.objects import Phase
+from kube.gang.offer import OfferForm
+from runtime.controller.moment import Moment
+from scheduling.model.gang import GangKey
+
+
+def offer_seen(event: OfferSeen, known: Known, moment: Moment) -> None:
+    """Take in a GangOffer; one that is closed, or withdrawn, asks for nothing any more."""
+    meta, known_before = event.offer.metadata, known.cache.offers
+    key = GangKey(meta.namespace, meta.name)
+    known_before[key] = event.offer
+    if asks(event.offer):
+        cluster_seen(ClusterSeen(event.offer), known, moment)
+    elif key in known.cache.sources:
+        cluster_gone(ClusterGone(key, known.cache.sources[key].metadata.uid), known, moment)
+    known.agenda.dirty |= {key, GangKey(meta.namespace, event.offer.successor)}
+
+
+def offer_gone(event: OfferGone, known: Known, moment: Moment) -> None:
+    """Forget a GangOffer."""
+    found = known.cache.offers.get(event.key)
+    if found is not None and found.metadata.uid == event.uid:
+        del known.cache.offers[event.key]
+        known.term.offers.pop(event.uid, None)
+        known.agenda.dirty.add(GangKey(event.key.namespace, found.successor))
+    cluster_gone(ClusterGone(event.key, event.uid), known, moment)
+
+
+def write_ended(event: OfferWriteEnded, known: Known, moment: Moment) -> None:
+    """Take in how a write ended, and which leader its manager has, where that was read."""
+    progress = known.term.offers.get(event.uid)
+    if progress is None:
+        return
+    progress.writing = False
+    progress.term = max(progress.term, event.term)
+    if event.error is None:
+        progress.attempts.failures = 0
+    else:
+        progress.attempts.failed(moment.now, event.error)
+    known.agenda.dirty.add(event.gang)
+
+
+def asks(offer: OfferForm) -> bool:
+    """Say whether an offer takes part in decisions."""
+    return offer.answer.phase != Phase.CLOSED and offer.metadata.deletion_timestamp is None

@@ -1,0 +1,40 @@
+"""Remembers which gangs wait in line as one: the first of them asks for all."""
+
+from collections.abc import Sequence
+
+from scheduling.admission.together import in_order
+from scheduling.model.gang import GangKey, PendingGang
+
+
+class JoinedGangs:
+    """What each of such gangs asks for of its own, by the gang that asks for all."""
+
+    def __init__(self) -> None:
+        self._asked: dict[GangKey, tuple[PendingGang, ...]] = {}
+        self._asker: dict[GangKey, GangKey] = {}
+        self.serial = 0
+        """Counts how often gangs were joined, for stamps."""
+
+    def put(self, gangs: Sequence[PendingGang]) -> None:
+        """Have gangs asked for as one."""
+        ordered = in_order(gangs)
+        if self._asked.get(ordered[0].key) == ordered:
+            return
+        self.serial += 1
+        self._asked[ordered[0].key] = ordered
+        self._asker.update((each.key, ordered[0].key) for each in ordered)
+
+    def drop(self, key: GangKey) -> Sequence[PendingGang]:
+        """Have the gangs asked for as one no more of which this is one; return them."""
+        gangs = self._asked.pop(self.asker(key), ())
+        for each in gangs:
+            del self._asker[each.key]
+        return gangs
+
+    def asker(self, key: GangKey) -> GangKey:
+        """Return the gang that asks for a gang: mostly that itself."""
+        return self._asker.get(key, key)
+
+    def of(self, key: GangKey) -> Sequence[PendingGang]:
+        """Return the gangs that are asked for together with one; none where it asks for itself."""
+        return self._asked.get(self.asker(key), ())

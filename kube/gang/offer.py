@@ -1,0 +1,187 @@
+"""Answers the questions of GangSource for a GangOffer: a gang that another cluster asks about.
+
+Nothing of it exists until the offer is accepted, so that it is decided on foreseen pods as a held
+RayCluster is. The RayCluster that is created then is a gang of its own, and takes the room over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from kube.foreseen.admission import Admission
+from kube.foreseen.gang import NeverAdmitted, Outlook, foreseen_gang
+from kube.gang.form import InForm
+from kube.gang.source import Hindrance, Offered, Stage
+from kube.objects import names
+from kube.objects.base import Labels, OwnerReference
+from kube.objects.clusters.gang_offer import OFFER_KIND, GangOffer, GangOfferStatus, OfferMeta
+from kube.objects.ray import RayCluster, RayClusterSpec
+from kube.ray import ray_cluster
+from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms, ray_pod_sets
+from kube.ray.held_start import HELD
+from kube.ray.pod_templates import without_templates
+from kube.ray.ray_cluster import Answer, OptIn
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder, offer_gang
+from scheduling.model.verdict import Reason
+from scheduling.queueing.membership import Selections
+
+ASKED, STARTED, CLOSED = "Asked", "Started", "Closed"
+"""Phases of a GangOffer, as far as they matter to its gang."""
+
+_NO_COMPLETIONS: Mapping[str, int] = {}
+
+
+class OfferForm(RayCluster, frozen=True):
+    """A GangOffer in the form of the RayCluster that it asks about, under the name of its gang.
+
+    Never decoded from API objects. `refused` says what of the template cannot be read.
+    """
+
+    successor: str = ""
+    """The name of the RayCluster."""
+    manager: str = ""
+    attempt: int = 0
+    accepted_by: int = 0
+    answer: GangOfferStatus = GangOfferStatus()
+    finalizers: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def form_of(offer: GangOffer) -> OfferForm:
+    """Return what is kept of a GangOffer."""
+    asked, over = offer.spec.template, offer.status.phase == CLOSED
+    spec, refused = _spec_of(asked.spec)
+    like = RayCluster(metadata=_metadata(offer.metadata, asked.labels, asked.annotations))
+    found = ray_cluster.essential(replace(like, spec=replace(spec, suspend=True, managed_by=None)))
+    return OfferForm(
+        metadata=found.metadata,
+        spec=without_templates(found.spec) if over else found.spec,
+        successor=asked.name,
+        manager=offer.spec.manager,
+        attempt=offer.spec.attempt,
+        accepted_by=offer.spec.accepted_by,
+        answer=offer.status,
+        finalizers=offer.metadata.finalizers,
+        refused=refused,
+    )
+
+
+def as_listed(offer: GangOffer) -> OfferForm:
+    """Return what a watch keeps of a GangOffer, under its own name: it finds it by that."""
+    form = form_of(offer)
+    return replace(form, metadata=replace(form.metadata, name=offer.metadata.name))
+
+
+def as_gang(kept: OfferForm) -> OfferForm:
+    """Return it under the name of its gang."""
+    meta = kept.metadata
+    return replace(kept, metadata=replace(meta, name=offer_gang(meta.name)))
+
+
+def _metadata(meta: OfferMeta, labels: Labels, annotations: Labels) -> OfferMeta:
+    """Have it opted in and held, whatever its template says."""
+    held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
+    return OfferMeta(
+        name=offer_gang(meta.name),
+        namespace=meta.namespace,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        generation=meta.generation,
+        creation_timestamp=meta.creation_timestamp,
+        deletion_timestamp=meta.deletion_timestamp,
+        labels={**labels, names.OPT_IN: "true"},
+        annotations={**annotations, **held},
+    )
+
+
+def _spec_of(written: msgspec.Raw) -> tuple[RayClusterSpec, str]:
+    """Read the spec of the template; its faults are for a message, and stop nothing else."""
+    try:
+        return msgspec.json.decode(written, type=RayClusterSpec), ""
+    except (msgspec.ValidationError, msgspec.DecodeError) as fault:
+        return RayClusterSpec(), f"spec.template.spec: {fault}"
+
+
+@dataclass(frozen=True, slots=True)
+class OfferSource(InForm[OfferForm]):
+    """A gang that another cluster asks about; no pod of it exists, or ever will under its name."""
+
+    edition: ClassVar = 0
+    takes_over: ClassVar = None
+    completions: ClassVar = _NO_COMPLETIONS
+    may_exceed: ClassVar = False
+    no_pods: ClassVar = Hindrance(Reason.NOT_REQUIRED, "its template asks for no pods")
+    stopped_by_user: ClassVar = False
+    resumable: ClassVar = None
+    why_late: ClassVar = ""
+    why_stopped: ClassVar = ""
+    refused_pods: ClassVar = ""
+    refuses_for_good: ClassVar = False
+    makes_invalid_pods: ClassVar = False
+    makes_no_other_head: ClassVar = False
+    was_provisioned: ClassVar = False
+    provisioned_since: ClassVar = ""
+    stops_whole: ClassVar = True
+    own_retries: ClassVar = "another cluster asks again"
+    rises_every: ClassVar = 0.0
+
+    @property
+    def owner(self) -> OwnerReference:
+        """The GangOffer itself."""
+        meta = self.form.metadata
+        name = gang_holder(GangKey("", meta.name)).name
+        return OwnerReference(names.API_VERSION, OFFER_KIND, name, meta.uid)
+
+    @property
+    def content(self) -> object:
+        """What of it matters to its gang."""
+        meta = replace(self.form.metadata, resource_version="")
+        answer = GangOfferStatus(phase=self.form.answer.phase)
+        return replace(self.form, metadata=meta, answer=answer, finalizers=())
+
+    @property
+    def offered(self) -> Offered:
+        """The RayCluster that it asks about."""
+        return Offered(self.form.successor, self.form.answer.phase == STARTED)
+
+    def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:  # noqa: ARG002 - it asks itself
+        """It is a gang wherever RayClusters may be."""
+        is_gang = ray_cluster.may_be_gang(self.form.metadata.namespace, home)
+        return OptIn(Answer.YES if is_gang else Answer.NO, "true", "label")
+
+    def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
+        """Read what it asks for."""
+        return gang_terms(self.form, namespace_labels, selections)
+
+    @property
+    def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
+        """The head and its worker groups."""
+        return ray_pod_sets(self.form, {})
+
+    def replaces(self, pod_set: str) -> bool:  # noqa: ARG002 - of every set
+        """KubeRay would make every pod again."""
+        return True
+
+    def foresee(self, admission: Admission) -> Outlook:
+        """Work out its pods as KubeRay will make them for the RayCluster."""
+        if self.form.refused:
+            return NeverAdmitted(self.form.refused)
+        meta = replace(self.form.metadata, name=self.form.successor)
+        return foreseen_gang(replace(self.form, metadata=meta), admission)
+
+    def resumed(self) -> "OfferSource":
+        """Return it as it is once its pods may come."""
+        return OfferSource(ray_cluster.resumed(self.form))
+
+    @property
+    def stage(self) -> Stage:
+        """It waits until it is over: what is created for it is another gang."""
+        return Stage.OVER if self.form.answer.phase == CLOSED else Stage.QUEUED
+
+    def added_priority(self, now: float) -> int:  # noqa: ARG002 - at any time
+        """Its pods alone say how urgent it is."""
+        return 0

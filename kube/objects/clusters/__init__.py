@@ -1,0 +1,1 @@
+"""Objects of several clusters: what a member offers, and which members there are. Pure."""

@@ -1,0 +1,69 @@
+"""Gangs that start together on the real control plane: all of a group at once, or none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kube.objects import names
+from testbed.muster import Muster
+from testbed.nodes import NodeSpec
+from testbed.recorder import Recorder
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.test_held_starts import had_pods, suspended
+from tests.packaging.shell_blocks import fenced
+
+PAGE = Path(__file__).parents[2] / "docs" / "together.md"
+PAIR = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "2"}
+
+
+@pytest.fixture
+def recorder(muster: Muster) -> Iterator[Recorder]:
+    with Recorder(muster.cluster) as recorder:
+        yield recorder
+
+
+def member(name: str, workers: int) -> Json:
+    return gang(name, group(replicas=workers), annotations=PAIR)
+
+
+def stamp(plot: Plot, name: str) -> str:
+    return str(plot.status(name).get("together", {}).get("stamp", ""))
+
+
+def test_the_pair_of_the_page_starts_whole_once_both_are_there(
+    plot: Plot, recorder: Recorder
+) -> None:
+    """Until then it says for whom it waits, in the words of the page, and has no pods."""
+    (text,) = fenced(PAGE, "yaml")
+    trainer, feeder = yaml.safe_load_all(text)
+    plot.add_node(4)
+    plot.create(trainer)
+    status = plot.wait_phase("trainer", "Queued", "WaitsForMembers")
+    assert f"    {status['reason']}: {status['message']}\n" in PAGE.read_text()
+    assert suspended(plot, "trainer")
+    assert not had_pods(recorder, plot, "trainer")
+
+    plot.create(feeder)
+    plot.wait_running("trainer", 3)
+    plot.wait_running("feeder", 1)
+    assert stamp(plot, "trainer") == stamp(plot, "feeder") != ""
+
+
+def test_a_pair_that_fits_not_waits_whole_and_says_why_in_numbers(
+    plot: Plot, recorder: Recorder
+) -> None:
+    plot.add_node(4)
+    plot.create(member("a", 1))
+    plot.create(member("b", 2))
+    for each in ("a", "b"):
+        status = plot.wait_phase(each, "Queued", "NeverFits")
+        assert "the gang needs 5 cpu in all" in status["message"]
+        assert suspended(plot, each)
+        assert not had_pods(recorder, plot, each)
+
+    plot.add_nodes(NodeSpec("more", cpus=1))
+    plot.wait_running("a", 2)
+    plot.wait_running("b", 3)

@@ -1,0 +1,67 @@
+"""Devices by claim are told of as GPUs are: by class and pool, in metrics and in queues."""
+
+from scheduling.devices.class_resources import class_resource
+from tests.coordinator.builders import Json, group, node, ray_cluster
+from tests.coordinator.device_world import asking, claim_template, device_class, device_slice
+from tests.coordinator.journeys.test_queues import queue, status_of
+from tests.coordinator.scraping import scrape_world, value
+from tests.coordinator.world import World
+from tests.kube.devices.objects import GPU
+
+CLASS = class_resource(GPU)
+H100 = {"nvidia.com/gpu.product": "H100"}
+
+
+def offering() -> list[Json]:
+    nodes = [node("n1", cpu=64, labels=H100), node("n2", cpu=64)]
+    slices = [device_slice("n1", 8), device_slice("n2", 2)]
+    return [*nodes, *slices, device_class(), claim_template("one")]
+
+
+def gang(workers: int) -> Json:
+    return ray_cluster("a", group("w", workers, **asking("one")))
+
+
+def devices(what: str, pool: str = "H100") -> float:
+    return value(f"muster_gpus_{what}", pool=pool, resource=CLASS)
+
+
+def holes(pool: str = "H100") -> list[float]:
+    return [value("muster_holes", pool=pool, resource=CLASS, size=size) for size in "1248"]
+
+
+async def test_devices_are_promised_until_they_are_allocated() -> None:
+    world = World(*offering())
+    world.scheduler = False
+    world.create(gang(3))
+    world.settle(seconds=5)
+    await scrape_world(world)
+    assert (devices("allocatable"), devices("allocatable", "none")) == (8, 2)
+    there = [devices(what, pool) for what in ("reserved", "free") for pool in ("H100", "none")]
+    assert (sum(there[:2]), sum(there[2:])) == (3, 7)
+    world.scheduler = True
+    world.settle(seconds=5)
+    await scrape_world(world)
+    assert sum(devices("reserved", pool) for pool in ("H100", "none")) == 0
+    assert sum(devices("free", pool) for pool in ("H100", "none")) == 7
+    assert holes("none")[2:] == [0, 0]
+
+
+async def test_a_cluster_without_claims_tells_of_no_class() -> None:
+    """There are slices and classes, and no pod of a gang claims a device."""
+    world = World(*offering())
+    world.create(ray_cluster("a", group("w", 1)))
+    world.settle(seconds=5)
+    page = await scrape_world(world)
+    assert CLASS not in page
+
+
+def test_a_queue_tells_how_many_pods_fit_by_devices_of_a_class() -> None:
+    world = World(*offering(), queue("red", cpu=64))
+    claiming = gang(3)
+    claiming["metadata"].setdefault("labels", {})["muster.dev/queue"] = "red"
+    world.create(claiming)
+    world.settle(seconds=60)
+    found = status_of(world, "red")["holes"]
+    by_size = {each["size"]: each.get("pods", 0) for each in found if each["resource"] == CLASS}
+    assert by_size[1] == 7

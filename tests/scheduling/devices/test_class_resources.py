@@ -1,0 +1,103 @@
+"""Devices by claim are counted by class and node: there, taken, promised."""
+
+from collections.abc import Iterable, Mapping
+
+from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
+from scheduling.devices.selection import Rules
+from scheduling.devices.class_resources import (
+    MOST_CLASSES,
+    ClassResources,
+    class_resource,
+    is_class,
+    with_classes,
+)
+from scheduling.diagnosis.holes import GpuPools, Pool, pools
+from scheduling.model.devices.features import DEFAULT_FEATURES
+from scheduling.model.devices.resource_claim import ClaimSpec, DeviceClass, DeviceRequest, Request
+from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.model.node import Node
+from scheduling.state.node_table import node_snapshot_of
+from tests.scheduling.devices.builders import DRIVER, TextSelectors, device, slice_of
+
+GPU, BIG = class_resource("gpu"), class_resource("big")
+CLASSES = {"gpu": DeviceClass("gpu"), "big": DeviceClass("big", ("size=big",))}
+
+
+def claims(of_class: str, count: int = 1) -> tuple[ClaimSpec, ...]:
+    asked = DeviceRequest("r", of_class, count=count)
+    return (ClaimSpec((Request("r", asked),)),)
+
+
+def counted(
+    *slices: ResourceSlice,
+    taken: Iterable[tuple[str, str]] = (),
+    pending: Mapping[str, Pending] | None = None,
+    classes: Mapping[str, DeviceClass] = CLASSES,
+) -> ClassResources:
+    """What is counted on the nodes a and b; `taken` are devices by node."""
+    rules = Rules(classes, TextSelectors(), DEFAULT_FEATURES)
+    used = [DeviceID(DRIVER, *each) for each in taken]
+    offered = {"cpu": 64_000, "memory": 2**40, "pods": 110}
+    nodes = node_snapshot_of([Node(name, {}, (), False, offered) for name in "ab"])
+    index = NodeDevicesIndex(DeviceFacts(slices, used, rules, 1))
+    return with_classes(nodes, index, pending or {})
+
+
+def amounts(found: ClassResources, resource: str) -> tuple[list[int], list[int]]:
+    row = found.nodes.row[resource]
+    return found.nodes.allocatable[row].tolist(), found.nodes.used[row].tolist()
+
+
+def pool_of(found: ClassResources, resource: str) -> Pool:
+    [pool] = pools(found.nodes, found.reserved, GpuPools((resource,)))
+    return pool
+
+
+def test_a_device_counts_in_each_class_that_selects_it() -> None:
+    devices = [device("d0", size="big"), device("d1", size="small")]
+    found = counted(slice_of(devices, "a"), slice_of(devices[1:], "b"), taken=[("a", "d0")])
+    assert found.names == (BIG, GPU)
+    assert amounts(found, GPU) == ([2, 1], [1, 0])
+    assert amounts(found, BIG) == ([1, 0], [1, 0])
+
+
+def test_what_pods_on_their_way_will_get_is_promised() -> None:
+    """The allocator gives the pods of class gpu the first devices, the big one among them."""
+    devices = [device("d0", size="big"), *(device(f"d{n}") for n in (1, 2, 3))]
+    pending = {"a": ((claims("gpu"), 2),), "b": ((claims("gpu"), 1),)}
+    found = counted(slice_of(devices, "a"), taken=[("a", "d3")], pending=pending)
+    assert amounts(found, GPU) == ([4, 0], [3, 0])
+    assert found.reserved == {("a", GPU): 2, ("a", BIG): 1}
+    pool = pool_of(found, GPU)
+    assert (pool.allocatable, pool.reserved, pool.free) == (4, 2, 1)
+    assert pool.holes == (1, 0, 0, 0)
+
+
+def test_promises_that_cannot_be_foreseen_count_as_nothing() -> None:
+    """More is claimed than there is: that pod gets nothing here, and the next one its own."""
+    pending = {"a": ((claims("gpu", 5), 1), (claims("gpu"), 1))}
+    found = counted(slice_of([device("d0"), device("d1")], "a"), pending=pending)
+    assert found.reserved == {("a", GPU): 1}
+
+
+def test_tainted_devices_count_while_they_are_in_use() -> None:
+    devices = [device("d0", tainted=True), device("d1", tainted=True), device("d2")]
+    found = counted(slice_of(devices, "a"), taken=[("a", "d0")])
+    assert amounts(found, GPU) == ([2, 0], [1, 0])
+
+
+def test_devices_that_several_nodes_reach_and_incomplete_pools_are_left_out() -> None:
+    shared, half = slice_of([device("d0")]), slice_of([device("d0")], "a", of=2)
+    found = counted(shared, half)
+    assert (found.names, found.reserved) == ((), {})
+    assert not any(map(is_class, found.nodes.resources))
+
+
+def test_of_many_classes_those_with_the_most_devices_are_counted() -> None:
+    many = {f"c{n:02}": DeviceClass(f"c{n:02}") for n in range(MOST_CLASSES + 5)}
+    rare = {"a-rare": DeviceClass("a-rare", ("size=big",))}
+    devices = [device("d0", size="big"), device("d1")]
+    found = counted(slice_of(devices, "a"), classes={**rare, **many})
+    assert len(found.names) == MOST_CLASSES
+    assert class_resource("a-rare") not in found.names
+    assert class_resource("c00") in found.names
