@@ -122,6 +122,11 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 test-redis: venv ## run the tests of heads with state in Redis, on real servers
 	MUSTER_TEST_RAY=$(RAY) $(BIN)/python -m pytest -rs tests/headstate $(PYTEST_ARGS)
 
+# A part of `make test-long`, too.
+.PHONY: test-clusters
+test-clusters: venv build ## run the test of several clusters, on two control planes side by side
+	$(BIN)/python -m pytest -rs tests/dispatcher/test_two_members.py $(PYTEST_ARGS)
+
 VERSIONS ?=
 
 .PHONY: test-versions

@@ -1,1 +1,1 @@
-"""The scheduler extender: guards reserved room, and packs pods that need devices."""
+"""The scheduler extender: guards reserved room, and packs pods."""

@@ -2,8 +2,11 @@
 
 - A pod of a gang passes one node: the one it is pinned to, where its gang's placement has a slot
   for it. A pin that Muster did not write leads to no slot.
-- Any other pod passes where it fits beside all of them. Where it would fit but for a reservation,
-  evicting pods would not help, and the answer says so (FailedAndUnresolvable).
+- An extended resource of which a node lists none is not counted there: its devices give it, which
+  kube-scheduler has judged.
+- Any other pod passes where it fits beside all of them, and leaves gangs the devices that they are
+  to get by claim (`extender/devices/guard.py`). Where it would fit but for a reservation, evicting
+  pods would not help, and the answer says so (FailedAndUnresolvable).
 
 Passed pods that are not seen bound yet are an argument (`InFlight`), because kube-scheduler counts
 them already. Texts are constants: a text that changed between two attempts would make the scheduler
@@ -17,21 +20,24 @@ from typing import Final
 
 import numpy as np
 
+from extender.devices.guard import may_take_devices
 from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight, PassedPod
 from extender.snapshot import GuardedGang, Nomination, Snapshot, WatchedPod, bound_members
 from extender.wire.node_lists import NodeList, places
 from kube.codec.observed_pod import ObservedPod
+from kube.devices.device_classes import is_extended
 from reservation.slots import Slot, vacant_slots
 from scheduling.filters.node_ports import left
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.shape.host_ports import is_port
-from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
+from scheduling.state.node_snapshot import NodeSnapshot
 
 RESERVED: Final = "reserved for a gang"
 NO_SLOT: Final = "not a slot of its gang"
 NO_ROOM: Final = "not enough room"
+DEVICES: Final = "devices reserved for a gang"
 UNKNOWN: Final = "node not known yet"
 
 
@@ -68,12 +74,28 @@ def _for_others(
 ) -> Filtered:
     traits = snapshot.bound.traits
     at, requests = nodes.at(traits), judged(asked.pod, snapshot)
-    passed = _passes(asked, requests, at, snapshot, in_flight)
+    roomy = _passes(asked, requests, at, snapshot, in_flight)
+    passed = roomy & ~devices_kept(asked, at, roomy, snapshot, in_flight)
     if passed.all():
-        return Filtered(nodes, {}, {}, _remembered(asked, traits, at))
-    left, refused = nodes.picked(passed), nodes.picked(~passed)
+        return Filtered(nodes, {}, {}, _remembered(asked, at, snapshot.bound))
+    left, refused = nodes.picked(passed), nodes.picked(~roomy)
     failed, unresolvable = _refused(asked, requests, refused, snapshot)
-    return Filtered(left, failed, unresolvable, _remembered(asked, traits, left.at(traits)))
+    kept = roomy & ~passed
+    if kept.any():
+        unresolvable |= _told(nodes.names, kept, DEVICES)
+    return Filtered(left, failed, unresolvable, _remembered(asked, left.at(traits), snapshot.bound))
+
+
+def devices_kept(
+    asked: WatchedPod, at: Positions, where: Mask, snapshot: Snapshot, in_flight: InFlight
+) -> Mask:
+    """Say at which positions, of some, devices are kept from the pod; nearly always at none."""
+    kept = np.zeros(len(at), dtype=np.bool_)
+    if may_take_devices(asked.pod) and snapshot.devices.coming:
+        traits, there = snapshot.bound.traits, at[where]
+        passed = tuple(in_flight.room.claiming(traits, there)) if in_flight.complete else None
+        kept[where] = snapshot.devices.kept_from(asked.pod, traits.nodes, there, passed)
+    return kept
 
 
 def _passes(
@@ -123,8 +145,27 @@ def _told(names: Sequence[str], where: Mask, text: str) -> dict[str, str]:
     return dict.fromkeys(compress(names, where.tolist()), text)
 
 
-def _remembered(asked: WatchedPod, traits: NodeAttributes, at: Positions) -> PassedPod | None:
-    return PassedPod(asked.pod.uid, asked.pod.used, traits, at) if len(at) else None
+def _remembered(asked: WatchedPod, at: Positions, columns: NodeSnapshot) -> PassedPod | None:
+    if not len(at):
+        return None
+    claiming = _claiming(asked.pod, at, columns)
+    return PassedPod(asked.pod.uid, asked.pod.used, columns.traits, at, claiming=claiming)
+
+
+def _claiming(pod: ObservedPod, at: Positions, columns: NodeSnapshot) -> ObservedPod | None:
+    """Return the pod if it may take devices on one of these nodes."""
+    given = (resource for resource, amount in pod.used if amount > 0 and is_extended(resource))
+    lacks = any(bool(_none_listed(columns, resource, at).any()) for resource in given)
+    return pod if pod.claims or lacks else None
+
+
+def _none_listed(columns: NodeSnapshot, resource: str, at: Positions) -> Mask:
+    """Say at which positions no unit of a resource is listed: devices give it there."""
+    row = columns.row.get(resource)
+    if row is None:
+        return np.ones(len(at), dtype=np.bool_)
+    listed: Mask = columns.allocatable[row][at] > 0
+    return ~listed
 
 
 # ---- pods of a gang
@@ -146,7 +187,8 @@ def _for_a_member(
     if not _fits_slot(asked, node, slot, snapshot, in_flight):
         return Filtered(NodeList([]), {node: NO_ROOM}, refused, None)
     at, beyond = places([node], snapshot.bound.traits), _beyond(slot, asked.pod.used)
-    passed = PassedPod(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod)
+    claiming = _claiming(asked.pod, at, snapshot.bound)
+    passed = PassedPod(asked.pod.uid, beyond, snapshot.bound.traits, at, asked.pod, claiming)
     return Filtered(NodeList([node]), {}, refused, passed)
 
 
@@ -277,8 +319,13 @@ def _fitting(
     for resource, amount in requests:
         free = _free(columns, resource, at)
         if free is None:
+            if is_extended(resource):
+                continue
             return np.zeros(len(at), dtype=np.bool_)
         if resource in taken:
             free -= taken[resource]
-        mask &= free >= min(amount, LIMIT)
+        fits = free >= min(amount, LIMIT)
+        if is_extended(resource):
+            fits |= _none_listed(columns, resource, at)
+        mask &= fits
     return mask

@@ -6,6 +6,7 @@ An event costs a few dictionary and array writes, whatever the size of the clust
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from extender.devices.guard import DeviceGuard
 from extender.snapshot import (
     FreeCapacityCache,
     GuardedGang,
@@ -51,6 +52,7 @@ class Ledger:
         self._capacity_cache = FreeCapacityCache()
         self._ports: Counter[str] = Counter()
         self._snapshot: Snapshot | None = None
+        self.devices = DeviceGuard(self._gangs)
         self.freed: set[str] = set()
 
     def snapshot(self) -> Snapshot:
@@ -65,6 +67,7 @@ class Ledger:
                 self._pods,
                 self._capacity_cache,
                 self._ports,
+                self.devices,
             )
         return self._snapshot
 
@@ -114,6 +117,8 @@ class Ledger:
         """Take in a pod, in place of what was known of the same uid."""
         known = self._pods.get(seen.pod.uid)
         self._pods[seen.pod.uid] = seen
+        if seen.pod.claims:
+            self.devices.put_pod(seen.pod)
         if known is not None and _claim(known) == _claim(seen):
             self._tell_members(seen.pod)  # most news of a pod is of its status
             return
@@ -125,6 +130,7 @@ class Ledger:
         """Forget a pod."""
         known = self._pods.pop(uid, None)
         if known is not None:
+            self.devices.remove_pod(uid)
             self._discount(known)
 
     def _count(self, seen: WatchedPod) -> None:
@@ -190,6 +196,7 @@ class Ledger:
             self._reserve(key, name)
         # A member that was asked about before its Gang came is to be tried again.
         self.freed |= new.slots.keys()
+        self.devices.gang_changed(key)
         self._snapshot = None
 
     def remove_gang(self, gang: Gang) -> None:
@@ -199,6 +206,7 @@ class Ledger:
             self._reserve(_key(gang), name)
         if old is not None:
             self._count_ports(old, -1)
+        self.devices.gang_changed(_key(gang))
         self._snapshot = None
 
     def _count_ports(self, gang: GuardedGang, sign: int) -> None:

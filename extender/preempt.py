@@ -12,9 +12,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from extender.filter import judged, nominated_on, slot_requests
+import numpy as np
+
+from extender.devices.guard import lacking_on
+from extender.filter import devices_kept, judged, nominated_on, slot_requests
 from extender.memory.in_flight_room import NONE_IN_FLIGHT
 from extender.snapshot import Snapshot, WatchedPod
+from extender.wire.node_lists import places
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
@@ -65,7 +69,26 @@ def _would_fit(asked: WatchedPod, node: str, victims: list[WatchedPod], snapshot
     for amounts in nominated_on(node, asked, snapshot):
         for resource, amount in amounts:
             freed[resource] -= amount
-    return _fits(judged(asked.pod, snapshot), node, columns, freed)
+    return _fits(_listed(asked, node, snapshot), node, columns, freed) and (
+        gang is not None or not _devices_are_kept(asked, node, snapshot)
+    )
+
+
+def _listed(asked: WatchedPod, node: str, snapshot: Snapshot) -> Requests:
+    """The requests that are counted on the node: what its devices give is not."""
+    requests = judged(asked.pod, snapshot)
+    lacking = lacking_on(requests, snapshot.bound.traits.nodes[snapshot.bound.index[node]])
+    return tuple(each for each in requests if each not in lacking)
+
+
+def _devices_are_kept(asked: WatchedPod, node: str, snapshot: Snapshot) -> bool:
+    """Whether the pod would be kept off once the victims are gone: their devices stay for a while.
+
+    A claim is freed only when no pod has it any more.
+    """
+    at = places([node], snapshot.bound.traits)
+    there = np.ones(1, dtype=np.bool_)
+    return bool(devices_kept(asked, at, there, snapshot, NONE_IN_FLIGHT)[0])
 
 
 def _freed(victims: list[WatchedPod], snapshot: Snapshot) -> defaultdict[str, int]:

@@ -104,6 +104,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         metrics.connections,
         (
             *(reflector.run for reflector in watches.reflectors),
+            watches.devices.run,
             partial(tls.watch, settings.certificate_poll_seconds),
             partial(_once_synced, watches, waker),
         ),

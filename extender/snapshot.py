@@ -10,11 +10,13 @@ never against themselves.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from extender.devices.guard import DeviceGuard
+from kube.codec.devices.pod_claims import pod_claims
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.objects.core import BarePod, Pod
 from kube.ray.wrapped_by import WrapperOf, wrapped_by
@@ -42,7 +44,10 @@ class WatchedPod:
 def watched_pod(pod: Pod | BarePod, wrapper_of: WrapperOf = wrapped_by) -> WatchedPod:
     """Reduce a pod to what is kept of it; an unreadable one has the highest priority."""
     priority = HIGHEST_PRIORITY if isinstance(pod, BarePod) else pod.spec.priority or 0
-    return WatchedPod(observe(pod, wrapper_of=wrapper_of), priority)
+    observed = observe(pod, wrapper_of=wrapper_of)
+    if isinstance(pod, Pod) and pod.spec.resource_claims:
+        observed = replace(observed, claims=pod_claims(pod))  # those of no gang as well
+    return WatchedPod(observed, priority)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ class Snapshot:
     """One moment. `bound` and `guarded` hold the same nodes in the same order.
 
     `ports` are the host ports that any gang was promised; kube-scheduler judges all others.
+    `devices` judges devices by claim.
     """
 
     bound: NodeSnapshot
@@ -92,6 +98,7 @@ class Snapshot:
     pods: Mapping[str, WatchedPod]
     capacity_cache: "FreeCapacityCache"
     ports: Mapping[str, int]
+    devices: DeviceGuard
 
     def gang_of(self, pod: ObservedPod) -> GuardedGang | None:
         """Return the gang of a pod; None for a pod of an earlier RayCluster of that name."""

@@ -10,6 +10,7 @@ pods of 32 MiB). It takes no room meanwhile, so it is kept apart from the pods t
 
 from collections.abc import Iterable
 
+from extender.devices.guard import lacking_on, may_take_devices
 from extender.filter import filter_nodes
 from extender.memory.in_flight_room import InFlight
 from extender.snapshot import Snapshot, WatchedPod
@@ -22,6 +23,22 @@ BYTES = 32 * MIB
 
 A pod that is gone before it is noted here has no further event; it is forgotten as the oldest.
 """
+
+
+def _offering(asked: WatchedPod, names: list[str], snapshot: Snapshot) -> NodeList:
+    """Return the nodes that list what the pod asks for, or may give it by a class.
+
+    Of others kube-scheduler does not ask.
+    """
+    nodes, index, by_class = snapshot.bound.traits.nodes, snapshot.bound.index, None
+    left = []
+    for name in names:
+        lacking = lacking_on(asked.pod.used, nodes[index[name]])
+        if lacking and by_class is None:
+            by_class = snapshot.devices.resources
+        if not lacking or all(each in (by_class or ()) for each, _ in lacking):
+            left.append(name)
+    return NodeList(left)
 
 
 class UnscheduledPods:
@@ -46,14 +63,18 @@ class UnscheduledPods:
         """All are tried again."""
         self._unknown = False
 
+    @property
+    def ask_for_devices(self) -> bool:
+        """Whether one of them asks for devices by claim, or may be given some for a resource."""
+        return any(may_take_devices(asked.pod) for _, asked in self._pods.items())
+
     def any_fits(self, nodes: Iterable[str], snapshot: Snapshot, in_flight: InFlight) -> bool:
         """Whether one of them would get one of these nodes, by all that is known here."""
         names = [name for name in nodes if name in snapshot.bound.index]
         if self._unknown and names:
             return True
-        there = NodeList(names)
         return any(
-            filter_nodes(asked, there, snapshot, in_flight).passed
+            filter_nodes(asked, _offering(asked, names, snapshot), snapshot, in_flight).passed
             for asked in self._different(snapshot)
         )
 
@@ -62,5 +83,7 @@ class UnscheduledPods:
         found: dict[object, WatchedPod] = {}
         for uid, asked in self._pods.items():
             own = snapshot.gang_of(asked.pod) is not None
-            found[uid if own else (asked.pod.used, asked.priority)] = asked
+            claims = snapshot.devices.claims(asked.pod) if asked.pod.claims else ()
+            alike = asked.pod.used, asked.priority, claims
+            found[uid if own or claims is None else alike] = asked
         return found.values()

@@ -122,6 +122,8 @@ class Waker:
     def _due(self) -> bool:
         snapshot, in_flight = self._ledger.snapshot(), self._in_flight_pods.view(self._clock())
         nodes, self._ledger.freed = self._ledger.freed, set()
+        if self._unscheduled.ask_for_devices:
+            nodes |= self._ledger.devices.take_news()
         ended, self._again = self._in_flight_pods.take_ended() or self._again, False
         if ended:
             nodes = set(snapshot.bound.names)

@@ -1,19 +1,35 @@
-"""Watches pods, nodes and Gangs into the ledger, and says whether its content may be used."""
+"""Watches pods, nodes and Gangs into the ledger, and says whether its content may be used.
+
+Devices by claim are watched from the first pod on that asks for some.
+"""
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
+from extender.devices.guard import DeviceGuard
 from extender.ledger import Ledger
 from extender.memory.in_flight import InFlightPods
 from extender.snapshot import WatchedPod
 from extender.unscheduled_pods import UnscheduledPods
 from kube.api.client import Client
 from kube.api.resources import GANGS, NODES, PODS
-from kube.api.watch.events import Changed, Deleted, Watched, WatchEvent
+from kube.api.watch.events import (
+    Blind,
+    Changed,
+    Deleted,
+    Sighted,
+    Sink,
+    Synced,
+    Unreadable,
+    Watched,
+    WatchEvent,
+)
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
 from kube.codec.node import whole_node
+from kube.device_watches import DeviceWatches
+from kube.devices.device_facts import DeviceFact, DeviceWatch, ObservedDeviceFact
 from kube.objects.core import BareNode, BarePod, Node, Pod
 from kube.objects.gang import Gang
 from kube.ray.wrapped_by import WrapperOf, wrapped_by
@@ -62,6 +78,9 @@ class Watches:
             ),
             Reflector(client, GANGS, Gang, self._sink(self._gang, self._gang_gone)),
         )
+        # Without these only pods with claims wait, where gangs are to get devices.
+        self.devices = DeviceWatches(client, self._device_sink, lambda _: None)
+        self.ledger.devices.is_current = self._devices_are_current
 
     @property
     def synced(self) -> bool:
@@ -74,9 +93,16 @@ class Watches:
 
     def silent_for(self) -> float:
         """Seconds since the watch that is furthest behind was last known to be complete."""
+        return self._silence_of(self.reflectors)
+
+    def _silence_of(self, reflectors: Iterable[Reflector[Any]]) -> float:
         now = self._clock()
-        told = (reflector.told_until for reflector in self.reflectors)
+        told = (reflector.told_until for reflector in reflectors)
         return max(now - at if at is not None else float("inf") for at in told)
+
+    def _devices_are_current(self) -> bool:
+        started = self.devices.started.values()
+        return bool(started) and self._silence_of(started) <= self._silence
 
     def _sink(
         self, changed: Callable[[T], None], deleted: Callable[[T], None]
@@ -87,7 +113,16 @@ class Watches:
 
         return sink
 
+    def _device_sink(self, watch: DeviceWatch) -> Sink[ObservedDeviceFact]:
+        def sink(batch: list[WatchEvent[ObservedDeviceFact]]) -> None:
+            for told in batch:
+                _take_device(told, watch.fact, self.ledger.devices)
+            self.on_news()
+
+        return sink
+
     def _pod(self, seen: WatchedPod) -> None:
+        self.devices.note(seen.pod)
         self.ledger.put_pod(seen)
         if seen.pod.node:
             self._settled(seen.pod.uid)
@@ -111,6 +146,22 @@ class Watches:
 
     def _gang_gone(self, gang: Gang) -> None:
         self.ledger.remove_gang(gang)
+
+
+def _take_device(
+    told: WatchEvent[ObservedDeviceFact], kind: type[DeviceFact], devices: DeviceGuard
+) -> None:
+    match told:
+        case Changed(obj=seen):
+            devices.put(seen.fact)
+        case Deleted(obj=seen):
+            devices.drop(seen.fact)
+        case Synced() | Sighted():
+            devices.see(kind)
+        case Blind() | Unreadable():
+            devices.lose_sight(kind)
+        case _:
+            assert_never(told)
 
 
 def _take(

@@ -63,12 +63,21 @@ _LISTS = (
     "coordinator, whose reflector is the same"
 )
 
+_DEVICES = (
+    "resourceslices",
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaimtemplates",
+    "devicetaintrules",
+)
+
 RARE = (
     Rare("muster-redis", "list", "rayclusters.ray.io", _LISTS),
     Rare("muster-coordinator", "list", "resourceslices.resource.k8s.io", _LISTS),
     Rare("muster-coordinator", "list", "resourceclaims.resource.k8s.io", _LISTS),
     Rare("muster-coordinator", "list", "resourceclaimtemplates.resource.k8s.io", _LISTS),
     Rare("muster-coordinator", "list", "devicetaintrules.resource.k8s.io", _LISTS),
+    *(Rare("muster-extender", "list", f"{each}.resource.k8s.io", _LISTS) for each in _DEVICES),
     Rare("muster-coordinator", "release", "gangs.muster.dev", _RELEASES),
     Rare("muster-forecaster", "forecast", "gangs.muster.dev", _FORECASTS),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.workload.codeflare.dev", _FINALIZERS),

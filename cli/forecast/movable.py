@@ -91,11 +91,9 @@ def _why_kept(
         return kept or "it is of no RayCluster that Muster knows"
     if parts[0].queue in known.queues.stops:
         return STOPPED
-    if view.reservation.together.members:
-        return TOGETHER
-    terms = view.understood.terms
-    if terms is not None and terms.topology is not None:
-        return TOPOLOGY
+    terms, together = view.understood.terms, bool(view.reservation.together.members)
+    if together or (terms is not None and terms.topology is not None):
+        return TOGETHER if together else TOPOLOGY
     alive = [pod for pod in pods if pod.alive]
     if any(not pod.node or pod.member is None or pod.member.shape is None for pod in alive):
         return NOT_WHOLE

@@ -14,6 +14,7 @@ from coordinator.gang.source import opt_in_of
 from coordinator.gang.together import ALONE
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from kube.foreseen.gang import is_foreseen
 from kube.objects import names
 from kube.ray.gang_terms import Problem
 from kube.ray.ray_cluster import Answer
@@ -160,9 +161,13 @@ def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None
         return NotReady(Reason.WAITS_FOR_MEMBERS, said)
     if look.view.record.drops_together:
         return not_supported(OLD_SCHEMA)
-    if look.view.held.phase is Phase.NONE and is_kept_back(look):
+    if look.view.held.phase is Phase.NONE and is_kept_back(look) and _has_pods(look):
         return not_supported(COUNTED)
     return None
+
+
+def _has_pods(look: Look) -> bool:
+    return any(not is_foreseen(pod) for pod in look.pods)
 
 
 def not_supported(what: str) -> NotReady:
@@ -289,12 +294,13 @@ def _has_released(look: Look, view: GangView) -> bool:
 def shown(view: GangView) -> tuple[object, ...]:
     """Return what other members depend on of a gang."""
     member, placed = view.together, view.reservation
+    if member.begun and placed.placement is not None:
+        return (placed.together.stamp, view.eviction.whole is not None)
     asked = view.queueing.asked
     reason = asked.reason if isinstance(asked, NotReady) and member.asks is None else ""
     return (
         member.asks,
         reason,
-        member.begun,
         placed.placement is not None and placed.together.stamp,
         view.survey.durable,
         _has_its_pods(view),

@@ -24,7 +24,6 @@ from coordinator.replay.recorder import Recorder
 from coordinator.settings import Settings
 from coordinator.shell import scheduler_lease, sinks
 from coordinator.shell.definitions import Definitions
-from coordinator.shell.device_watches import DeviceWatches
 from coordinator.shell.loop import Loop
 from coordinator.shell.suspicion import Suspicion
 from coordinator.shell.writes.executor import Executor
@@ -59,6 +58,7 @@ from kube.codec.node import whole_node
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.profiles.written_profiles import profiles_of
 from kube.codec.volumes.storage import WATCHES, ObservedFact
+from kube.device_watches import DeviceWatches
 from kube.gang.offer import as_listed
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
@@ -172,7 +172,11 @@ class Coordinator:
         }
 
         # Without these only gangs with claims of devices wait; most clusters have none.
-        self.devices = DeviceWatches(client, feed)
+        self.devices = DeviceWatches(
+            client,
+            partial(sinks.device_sink, feed),
+            lambda api: feed([happened.DeviceApiSeen(*api)]),
+        )
         self._suspicion = Suspicion({**self.watches, **self.devices.all})
 
     def _watch(

@@ -25,7 +25,7 @@ from kube.api.watch.events import (
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import node_request_of
 from kube.codec.volumes.storage import ObservedFact
-from kube.devices.device_facts import DeviceFact, ObservedDeviceFact
+from kube.devices.device_facts import DeviceFact, DeviceWatch, ObservedDeviceFact
 from kube.gang.offer import OfferForm
 from kube.gang.offer import as_gang as gang_of_offer
 from kube.objects.admission import AdmissionRule
@@ -121,6 +121,11 @@ def fact_event(told: WatchEvent[ObservedFact], kind: type[Fact]) -> Event:
             return happened.FactsLost(kind)
         case _:
             assert_never(told)
+
+
+def device_sink(feed: Feed, watch: DeviceWatch) -> Sink[ObservedDeviceFact]:
+    """Return the sink of one kind of facts of devices by claim."""
+    return feeding(feed, partial(device_event, kind=watch.fact))
 
 
 def device_event(told: WatchEvent[ObservedDeviceFact], kind: type[DeviceFact]) -> Event:

@@ -21,7 +21,7 @@ from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
 from coordinator.state.cycle.device_facts import devices_left
-from coordinator.state.cycle.joining import join_up
+from coordinator.state.cycle.joining import joined_question
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state.gang_views import note_astray, view_of
 from coordinator.state.known import Known
@@ -181,7 +181,7 @@ def _bound_waiting(known: Known, key: GangKey) -> None:
     asked = view.question if view is not None else None
     waits = asked is not None and bool(asked.minimum) and not asked.is_repair
     if view is not None and view.together.joins:
-        asked = join_up(known, view)  # the one that asks for all is counted, and no other
+        asked = joined_question(known, view)  # that of one is counted, and of no other
     moved = known.waiting_limit.note(key, asked.created if asked is not None and waits else None)
     known.cycles.looked_at |= moved
     known.agenda.cycle_wanted |= bool(moved)

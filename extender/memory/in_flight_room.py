@@ -8,7 +8,7 @@ each, and what the pods take together as a sum for each node.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import compress
 from typing import Final
@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.devices.guard import InFlightClaims
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
 from scheduling.state.node_snapshot import NodeAttributes
@@ -38,7 +39,7 @@ class PassedPod:
     """A pod that was passed and may be on its way to one of these nodes (`at` in `traits`).
 
     `member` is the pod of a gang that was passed for its slot; `amounts` are then what it takes
-    beyond what the slot keeps for it.
+    beyond what the slot keeps for it. `claiming` is the pod where it asks for devices by claim.
     """
 
     uid: str
@@ -46,6 +47,7 @@ class PassedPod:
     traits: NodeAttributes
     at: Positions
     member: ObservedPod | None = None
+    claiming: ObservedPod | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ class InFlightRoom:
         self._beyond: set[str] = set()
         self._node_of_member: dict[str, str] = {}
         self._members: defaultdict[str, dict[str, ObservedPod]] = defaultdict(dict)
+        self._claiming: dict[str, ObservedPod] = {}
 
     @classmethod
     def of(cls, passed: Iterable[PassedPod]) -> InFlightRoom:
@@ -131,6 +134,16 @@ class InFlightRoom:
         """Return the pods of gangs that were passed for slots on a node."""
         return self._members[node].values() if node in self._members else ()
 
+    def claiming(self, traits: NodeAttributes, at: Positions) -> Iterator[InFlightClaims]:
+        """Yield the pods that ask for devices by claim, in the order in which they were passed."""
+        if not self._claiming:
+            return
+        self._follow(traits)
+        places = self._at[at]
+        for uid, pod in self._claiming.items():
+            found = self._records[uid].positions(len(self._places))
+            yield InFlightClaims(pod, np.isin(places, found), len(found) == 1)
+
     # ---- what comes and goes
 
     def add(self, passed: PassedPod) -> None:
@@ -139,6 +152,8 @@ class InFlightRoom:
             node = passed.traits.names[passed.at[0]]
             self._node_of_member[passed.uid] = node
             self._members[node][passed.uid] = passed.member
+        if passed.claiming is not None:
+            self._claiming[passed.uid] = passed.claiming
         self._follow(passed.traits)
         amounts = {name: min(amount, LIMIT) for name, amount in passed.amounts if amount > 0}
         record = _Record.of(amounts, self._at[passed.at], len(self._places))
@@ -152,6 +167,7 @@ class InFlightRoom:
             del self._members[node][uid]
             if not self._members[node]:
                 del self._members[node]
+        self._claiming.pop(uid, None)
         record = self._records.pop(uid, None)
         if record is not None:
             self._count(record, -1)

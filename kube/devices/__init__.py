@@ -1,1 +1,1 @@
-"""Reads devices by claim: slices, classes, claims, taint rules, and the selectors in them. Pure."""
+"""Reads devices by claim: slices, classes, claims, taint rules, selectors. Pure."""

@@ -4,12 +4,13 @@ kube-controller-manager makes claims from templates for gated pods as well; unti
 is not gathered.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kube.codec.devices.pod_claims import MOST_CLAIMS, PodClaim
 from kube.codec.fields import shortened
 from kube.devices.device_index import MOST_TEMPLATES, DeviceIndex
-from scheduling.model.devices.resource_claim import ResourceClaim
+from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ def claims_of_pod(
             return ClaimNotReady(message, claim.permanent)
         found.append(claim)
     return tuple(found)
+
+
+def unallocated(claims: Iterable[ResourceClaim]) -> tuple[ClaimSpec, ...]:
+    """Return what is still to be allocated, in the order in which that is done."""
+    return tuple(each.spec for each in claims if each.allocation is None)
 
 
 def _claim(

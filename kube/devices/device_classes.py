@@ -8,9 +8,16 @@ from kube.codec.fields import created_at
 from kube.devices.common import selectors
 from kube.devices.json_fields import Fields, Problems
 from kube.objects.core import DeviceObject
+from scheduling.model.amounts import is_device
 from scheduling.model.devices.resource_claim import DeviceClass
 
 OF_CLASS: Final = "deviceclass.resource.kubernetes.io/"
+
+
+def is_extended(resource: str) -> bool:
+    """Say whether a node may give the resource by a class: extended ones, and those of classes."""
+    return resource.startswith(OF_CLASS) or is_device(resource)
+
 
 _NOT_READ: Final = "this_class_has({})"
 """A selector that no evaluator has: what is behind it is then named."""

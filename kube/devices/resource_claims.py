@@ -135,7 +135,7 @@ def allocation(fields: Fields) -> Allocation:
     A field that is not known changes nothing: the devices are taken all the same.
     """
     given = tuple(map(_allocated, fields.part("devices").parts("results")))
-    return Allocation(given, nodes(fields, "nodeSelector"))
+    return Allocation(given, nodes(fields, "nodeSelector"), "allocationTimestamp" in fields)
 
 
 def _allocated(fields: Fields) -> AllocatedDevice:

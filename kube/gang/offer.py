@@ -20,7 +20,14 @@ from kube.objects.base import Labels, OwnerReference
 from kube.objects.clusters.gang_offer import OFFER_KIND, GangOffer, GangOfferStatus, OfferMeta
 from kube.objects.ray import RayCluster, RayClusterSpec
 from kube.ray import ray_cluster
-from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms, ray_pod_sets
+from kube.ray.gang_terms import (
+    GangTerms,
+    Misconfigured,
+    PodSetTerms,
+    Problem,
+    gang_terms,
+    ray_pod_sets,
+)
 from kube.ray.held_start import HELD
 from kube.ray.pod_templates import without_templates
 from kube.ray.ray_cluster import Answer, OptIn
@@ -31,6 +38,8 @@ from scheduling.queueing.membership import Selections
 
 ASKED, STARTED, CLOSED = "Asked", "Started", "Closed"
 """Phases of a GangOffer, as far as they matter to its gang."""
+
+_NO_MEMBER = "on a gang that stays on its own cluster: those that start together are not offered"
 
 _NO_COMPLETIONS: Mapping[str, int] = {}
 
@@ -110,8 +119,8 @@ def _spec_of(written: msgspec.Raw) -> tuple[RayClusterSpec, str]:
 class OfferSource(InForm[OfferForm]):
     """A gang that another cluster asks about; no pod of it exists, or ever will under its name."""
 
-    together: ClassVar = None
     edition: ClassVar = 0
+    together: ClassVar = None
     takes_over: ClassVar = None
     completions: ClassVar = _NO_COMPLETIONS
     may_exceed: ClassVar = False
@@ -155,7 +164,10 @@ class OfferSource(InForm[OfferForm]):
         return OptIn(Answer.YES if is_gang else Answer.NO, "true", "label")
 
     def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
-        """Read what it asks for."""
+        """Read what it asks for; the members of a group would have to be on one cluster."""
+        group = self.form.metadata.annotations.get(names.TOGETHER)
+        if group is not None:
+            return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
         return gang_terms(self.form, namespace_labels, selections)
 
     @property

@@ -23,6 +23,9 @@ from scheduling.model.shape.restrictions import Claims
 Candidates = frozenset[int]
 """Positions of the devices that suit a request, in use or not."""
 
+Pods = Iterable[tuple[Claims, int]]
+"""So many pods with such claims."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Counting:
@@ -31,13 +34,21 @@ class Counting:
     free: Mapping[Candidates, int]
     drawn_on: Mapping[DeviceRequest, Candidates]
 
-    def holds(self, pods: Iterable[tuple[Claims, int]]) -> bool:
+    def holds(self, pods: Pods) -> bool:
         """Say whether so many pods with these claims are all allocated their devices."""
+        return self.leaves(pods, ())
+
+    def leaves(self, pods: Pods, others: Pods) -> bool:
+        """Say the same where others were allocated theirs before, as far as there were any."""
+        needed, taken = self._needed(pods), self._needed(others)
+        return all(self.free[found] >= count + taken[found] for found, count in needed.items())
+
+    def _needed(self, pods: Pods) -> Counter[Candidates]:
         needed: Counter[Candidates] = Counter()
         for claims, count in pods:
             for asked in requests_of(claims):
                 needed[self.drawn_on[asked]] += asked.count * count
-        return all(self.free[found] >= count for found, count in needed.items())
+        return needed
 
 
 def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Counting | None:

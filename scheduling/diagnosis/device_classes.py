@@ -12,7 +12,10 @@ from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.pod import PodShape
 
-_REMEDY = "only devices in a node's status.allocatable are counted: add nodes that list them there"
+_REMEDY = (
+    "only devices in a node's status.allocatable are counted: ask for others by claim, or add "
+    "nodes that list them there"
+)
 
 
 def allocated_otherwise(wanted: Sequence[Wanted], room: FreeCapacity) -> Iterator[str]:

@@ -11,10 +11,11 @@ def driver(plot: Plot, kind: str = "gpu") -> str:
     return f"{kind}.{plot.name}.example.com"
 
 
-def add_class(plot: Plot, kind: str = "gpu") -> str:
-    """A class of all devices of a driver; returns its name."""
+def add_class(plot: Plot, kind: str = "gpu", resource: str = "") -> str:
+    """A class of all devices of a driver, which may give an extended resource; returns its name."""
     selector = {"cel": {"expression": f'device.driver == "{driver(plot, kind)}"'}}
-    plot.add_of_no_namespace(DEVICE_CLASSES, kind, {"selectors": [selector]})
+    named = {"extendedResourceName": resource} if resource else {}
+    plot.add_of_no_namespace(DEVICE_CLASSES, kind, {"selectors": [selector], **named})
     return f"{plot.name}-{kind}"
 
 

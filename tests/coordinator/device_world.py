@@ -140,7 +140,8 @@ def _is_elsewhere(claim: Json, node: str) -> bool:
 
 
 def _allocation(results: list[Json]) -> Json:
-    return {"allocation": {"devices": {"results": results}}}
+    dated = {"allocationTimestamp": "2026-01-01T00:00:00Z"}
+    return {"allocation": {"devices": {"results": results}, **dated}}
 
 
 def _devices(api: Api, node: str, wanted: Json) -> Iterator[tuple[str, str, str]]:

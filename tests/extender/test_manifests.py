@@ -11,6 +11,7 @@ import yaml
 from certs.__main__ import into_a_secret
 from extender.settings import PREFIX, Settings
 from extender.wake import WAKE_NAME
+from kube.devices.device_facts import DEVICE_WATCHES
 from kube.objects import names
 
 Json = dict[str, Any]
@@ -66,6 +67,7 @@ def test_it_may_read_what_it_watches_and_write_one_object() -> None:
         ("", "pods"): watched,
         ("", "nodes"): watched,
         (names.GROUP, "gangs"): watched,
+        **{(each.resource.group, each.resource.plural): watched for each in DEVICE_WATCHES},
         ("storage.k8s.io", "csistoragecapacities"): ({"patch"}, [WAKE_NAME]),
     }
     created = [rule for rule in one("Role")["rules"] if rule["verbs"] == ["create"]]

@@ -23,6 +23,9 @@ from tests.packaging.tree import ROOT
 
 ROW = re.compile(r"^\| `(muster_\w+)` \| (\w+) \|([^|]*)\| [^|]+ \|$", re.MULTILINE)
 
+PROGRAMS = ("coordinator", "webhook", "wrapper", "redis", "forecaster", "extender", "certs")
+"""Whose connections share a row."""
+
 
 def registries() -> Iterator[CollectorRegistry]:
     """Those of all programs."""
@@ -43,7 +46,9 @@ def registries() -> Iterator[CollectorRegistry]:
 def documented() -> dict[str, Family]:
     text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = [
-        (name, kind, re.findall(r"`(\w+)`", labels)) for name, kind, labels in ROW.findall(text)
+        (name.replace("PROGRAM", program), kind, re.findall(r"`(\w+)`", labels))
+        for name, kind, labels in ROW.findall(text)
+        for program in (PROGRAMS if "PROGRAM" in name else ("",))
     ]
     return {name: Family(name, kind, tuple(labels)) for name, kind, labels in rows}
 

@@ -13,7 +13,7 @@ from coordinator.gang.claims.shared import cannot_be_shared, shared_by
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod
+from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod, unallocated
 from kube.objects.admission import ResourceQuota
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
@@ -44,15 +44,11 @@ def claimed(
     found = {pod.uid: _claims(pod, devices) for pod in asking}
     hindrance = (
         _first_not_ready(asking, found, devices, quotas)
+        or _cannot_be_joined(asking, found)
         or cannot_be_shared(standing, found, devices)
         or _several_kinds(standing, found, devices)
     )
     return Claimed(tuple(_with_claims(each, found, devices) for each in standing), hindrance)
-
-
-def unallocated(claims: Iterable[ResourceClaim]) -> tuple[ClaimSpec, ...]:
-    """Return what is still to be allocated, in the order in which that is done."""
-    return tuple(each.spec for each in claims if each.allocation is None)
 
 
 def _claims(pod: ObservedPod, devices: Devices) -> PodClaims:
@@ -131,6 +127,23 @@ def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[Resource
         return ""
     template = devices.index.templates.get((pod.namespace, unmade.template))
     return lacks_quota(template, devices.index.classes, quotas)
+
+
+def _cannot_be_joined(
+    asking: Iterable[ObservedPod], found: Mapping[str, PodClaims]
+) -> NotReady | None:
+    """Name a claim that kube-scheduler cannot reserve for one more pod."""
+    for pod in asking:
+        claims = found[pod.uid]
+        for each in () if isinstance(claims, ClaimNotReady) else claims:
+            given = each.allocation
+            if given is not None and not given.is_dated and pod.uid not in each.reserved_for:
+                said = (
+                    f"not supported by Muster; ResourceClaim {each.name} was allocated by a "
+                    "kube-scheduler before 1.36, and later ones add no pod to it (make it anew)"
+                )
+                return NotReady(Reason.UNSUPPORTED, said)
+    return None
 
 
 def _several_kinds(

@@ -9,10 +9,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims.of_pods import unallocated
 from coordinator.gang.pods.pod_sets import Standing
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
 from reservation.slots import Slots, slot_of
 from scheduling.model.shape.restrictions import Claims
 

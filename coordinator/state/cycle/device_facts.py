@@ -5,11 +5,11 @@ from collections import Counter
 from coordinator.gang.claims.slots import PodsByClaims
 from coordinator.state.cycle.pending_claims import pending_claims
 from coordinator.state.known import Known
+from kube.devices.known_devices import known_devices
 from scheduling.devices.class_resources import ClassResources, with_classes
 from scheduling.devices.mixes import NodeMixes, mixes_with_room
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex
 from scheduling.devices.room import DeviceRoom
-from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
 
 STEPS = 200_000
@@ -21,15 +21,7 @@ def device_facts(known: Known) -> DeviceFacts | None:
     devices = known.cache.devices
     if not devices.gangs or devices.unsupported or devices.unseen:
         return None
-    index = devices.index
-    devices.selectors.trim()
-    return DeviceFacts(
-        slices=tuple(index.slices.values()),
-        taken=tuple(index.taken),
-        rules=Rules(index.classes, devices.selectors),
-        edition=index.edition,
-        pending=pending_claims(known),
-    )
+    return known_devices(devices.index, devices.selectors, pending_claims(known))
 
 
 def class_resources(known: Known) -> ClassResources:

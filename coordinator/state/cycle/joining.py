@@ -25,16 +25,30 @@ def take_apart(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
 
 
 def join_up(known: Known, view: GangView) -> PendingGang | None:
-    """Return what a gang asks for with all that start with it; None where another one does."""
-    views = _joining(known, view)
-    gangs = [each.question for each in views if each.question is not None]
+    """Have a gang ask with all that start with it; return that, None where another one asks."""
+    joined = joined_question(known, view)
+    if joined is not None:
+        known.cycles.joined.put(_questions(known, view))
+        moved = known.waiting_limit.note(view.key, joined.created)
+        known.cycles.looked_at |= moved
+        known.agenda.cycle_wanted |= bool(moved)
+    return joined
+
+
+def joined_question(known: Known, view: GangView) -> PendingGang | None:
+    """Return what a gang asks for with all that start with it; None where another one asks."""
+    gangs = _questions(known, view)
     if view.together.group is None or len(gangs) != view.together.group.size:
         return None
     joined = join(gangs)
-    if isinstance(joined, Refusal):
+    if isinstance(joined, Refusal) or joined.key != view.key:
         return None
-    known.cycles.joined.put(gangs)
-    return joined if joined.key == view.key else None
+    return joined
+
+
+def _questions(known: Known, view: GangView) -> list[PendingGang]:
+    found = (each.question for each in _joining(known, view))
+    return [each for each in found if each is not None]
 
 
 def _joining(known: Known, view: GangView) -> list[GangView]:

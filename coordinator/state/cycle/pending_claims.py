@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import repeat
 
-from coordinator.gang.claims.of_pods import unallocated
 from coordinator.state.known import Known
 from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
+from reservation.claims import by_kind
 from reservation.slots import slot_of, vacant_slots
 from scheduling.devices.node_index import Pending
 from scheduling.model.devices.resource_claim import ResourceClaim
@@ -58,7 +58,7 @@ def _of_kept_slots(
     pods = known.cache.members(key, view.cluster_uid)
     left = vacant_slots(placement, pods)
     left.subtract(slot for pod, node in _with_slot(known, key) if (slot := slot_of(pod, node)))
-    alike = {_kind(pod): pod for pod in pods if pod.claims}
+    alike = by_kind(pods)
     for slot, count in (+left).items():
         pod = alike.get((slot.kind.pod_set, slot.kind.shape))
         claims = _claims(known, pod) if pod is not None else []
@@ -73,11 +73,6 @@ def _lacks_devices(known: Known, pod: ObservedPod) -> bool:
     """Say whether a claim of a pod is not allocated: of most pods that are bound none is."""
     unallocated_now = known.cache.devices.index.unallocated
     return any((pod.namespace, each.claim) in unallocated_now for each in pod.claims)
-
-
-def _kind(pod: ObservedPod) -> tuple[str, str]:
-    member = pod.member
-    return (member.pod_set, member.shape.key) if member and member.shape else ("", "")
 
 
 def _with_slot(known: Known, key: GangKey) -> Iterator[tuple[ObservedPod, str]]:

@@ -246,7 +246,7 @@ class Reflector(Generic[T]):
     async def _do_without(self) -> None:
         """Take a resource that the server does not know for an empty one, for a while."""
         self._take_over(Picture(self.store), "")
-        self._opened_at = self._clock()
+        self.last_contact = self._opened_at = self._clock()
         await asyncio.sleep(self._pace.absence)
 
     async def _stream_all(self) -> bool:

@@ -74,7 +74,11 @@ def gang_offer_crd() -> Json:
         "kind": "GangOffer",
         "listKind": "GangOfferList",
     }
-    return _definition(GangOffer, spelled, "Namespaced", _OFFER_COLUMNS)
+    found = _definition(GangOffer, spelled, "Namespaced", _OFFER_COLUMNS)
+    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    template = schema["properties"]["spec"]["properties"]["template"]["properties"]
+    del template["spec"]["x-kubernetes-embedded-resource"]  # it is the spec of one, not an object
+    return found
 
 
 def written() -> tuple[tuple[Json, tuple[str, ...]], ...]:

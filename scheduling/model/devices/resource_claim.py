@@ -109,10 +109,15 @@ class AllocatedDevice:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """The devices that a claim was given; `nodes` are those that reach them, None: all."""
+    """The devices that a claim was given; `nodes` are those that reach them, None: all.
+
+    `is_dated`: it says when. kube-scheduler since 1.36 would add that, which the API server refuses
+    (allocationTimestamp): no further pod can be bound that uses the claim.
+    """
 
     devices: tuple[AllocatedDevice, ...]
     nodes: tuple[NodeTerm, ...] | None = None
+    is_dated: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -867,3 +867,14 @@ def test_a_right_is_asked_for_once() -> None:
     reader.may = may  # type: ignore[method-assign]
     assert fit(reader, *(gang_of(f"t{at}", 1) for at in range(9))).exit_code == FINE
     assert len(asked) == len({*asked}) == 1
+
+
+@pytest.mark.parametrize(("cpu", "fits"), [(4, "Yes"), (3, "No")])
+def test_gangs_that_start_together_fit_together_or_not_at_all(cpu: int, fits: str) -> None:
+    """Also beside a ResourceQuota: their starts will be held, so that nothing of it is used."""
+    said = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "2"}
+    world = QuotaWorld(4, node("a", cpu=cpu))
+    pair = [gang_of(each, 1, annotations=said) for each in ("train", "feed")]
+    assert [each["fits"] for each in answers(fit(reader_of(world), *pair))] == [fits, fits]
+    alone = answer(world, pair[0])
+    assert (alone["fits"], alone["reason"]) == ("No", "WaitsForMembers")

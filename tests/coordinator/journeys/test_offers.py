@@ -10,7 +10,7 @@ from kube.objects.clusters.gang_offer import FINALIZER
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, gang_of, node
 from tests.coordinator.held import held, is_suspended
-from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.offers import (
     accept,
     answer,
@@ -93,8 +93,12 @@ def test_of_two_offers_for_one_room_the_second_waits() -> None:
 
 
 @pytest.mark.parametrize("rule", ["Strict", "Backfill"])
-def test_an_offer_that_waits_holds_nobody_up_and_stops_nobody(rule: str) -> None:
-    world = World(node("n1", cpu=4), queue("team", whenBlocked=rule, preemption=LOWER), HIGH)
+@pytest.mark.parametrize(("cpu", "quota"), [(4, 100), (100, 4)], ids=["room", "quota"])
+def test_an_offer_that_waits_holds_no_gang_up_and_stops_none(
+    rule: str, cpu: int, quota: int
+) -> None:
+    team = queue("team", cpu=quota, whenBlocked=rule, preemption=LOWER)
+    world = World(node("n1", cpu=cpu), team, HIGH)
     in_queue = {names.OPT_IN: "true", names.QUEUE: "team"}
     world.create(gang_of("first", 1, labels=in_queue))
     asked = gang_of("a", 3, labels=in_queue)
@@ -107,6 +111,52 @@ def test_an_offer_that_waits_holds_nobody_up_and_stops_nobody(rule: str) -> None
     world.settle(seconds=5)
     assert set(nodes_of(world, "second")) == set(nodes_of(world, "first")) == {"n1"}
     assert not [each for each in world.leader.log if isinstance(each, EvictPod)]
+
+
+def test_an_offer_that_waits_holds_no_other_offer_up() -> None:
+    labels = {names.OPT_IN: "true", names.QUEUE: "team"}
+    large, small = gang_of("a", 8, labels=labels), gang_of("b", 1, labels=labels)
+    team = queue("team", whenBlocked="Strict")
+    world = World(node("n1", cpu=4), foreign_node(), team)
+    world.create(foreign_pod("big", "n2", cpu=8), offer("a-1", large))
+    world.settle(seconds=5)
+    world.create(offer("b-1", small))
+    world.settle(seconds=5)
+    assert (answer(world, "a-1")["phase"], answer(world, "b-1")["phase"]) == ("Asked", "Offered")
+
+
+def foreign_node() -> Json:
+    """A second node, so that a gang of nine would fit but for what is there."""
+    return node("n2", cpu=8)
+
+
+def test_quota_that_an_offer_waits_for_is_lent_on() -> None:
+    """A gang that waits for what its own queue has lent would have it back first."""
+    queues = (queue("all"), queue("x", cpu=4, parent="all"), queue("y", cpu=0, parent="all"))
+    world = World(node("n1", cpu=100), *queues)
+    world.create(gang_in("y", "b", 1))
+    world.settle(seconds=5)
+    world.create(offer("a-1", gang_in("x", "a", 3)))
+    world.settle(seconds=5)
+    assert answer(world)["phase"] == "Asked"
+    world.create(gang_in("y", "c", 1))
+    world.settle(seconds=5)
+    assert nodes_of(world, "b") == nodes_of(world, "c") == ["n1"] * 2
+
+
+def test_an_offer_does_not_age_and_asks_for_no_nodes() -> None:
+    rules = {"className": "check.example", "backoffSeconds": 60}
+    team = queue("team", ageing={"maxWaitSeconds": 10, "maxPasses": 1}, provisioning=rules)
+    world = World(node("n1", cpu=4), team)
+    labels = {names.OPT_IN: "true", names.QUEUE: "team"}
+    world.create(gang_of("first", 1, labels=labels), offer("a-1", gang_of("a", 3, labels=labels)))
+    world.settle(seconds=60)
+    assert answer(world)["phase"] == "Asked"
+    assert not world.leader.state.known.cycles.ages.aged
+    world.create(gang_of("second", 1, labels=labels))
+    world.settle(seconds=10)
+    assert set(nodes_of(world, "second")) == {"n1"}
+    assert not list(world.api.all("provisioningrequests"))
 
 
 @pytest.mark.parametrize(
@@ -262,6 +312,20 @@ def test_a_withdrawn_offer_goes_once_no_pod_of_its_gang_is_left() -> None:
         if each.key.plural == "gangoffers" and each.new is None
     ]
     assert max(pods) < ends[0]
+
+
+def test_an_offer_is_not_closed_while_a_pod_of_its_gang_is_ending() -> None:
+    world = started()
+    pod = world.pods("a")[0]
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.delete("gangoffers", "a-1")
+    world.settle(seconds=30)
+    assert not exists(world, "rayclusters", "a")
+    assert answer(world)["phase"] == "Started"
+    assert pod["metadata"]["name"] in [each["metadata"]["name"] for each in world.pods("a")]
+    del world.kubelets
+    world.settle(seconds=5)
+    assert not exists(world, "gangoffers", "a-1")
 
 
 # ---- room that goes, leaders that change

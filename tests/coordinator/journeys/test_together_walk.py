@@ -8,7 +8,7 @@ its placement in its record, under one stamp, at that moment.
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.messages.actions import ReleasePod, ResumeRayCluster
@@ -142,8 +142,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-@settings(suppress_health_check=[HealthCheck.too_slow])
-@examples(30)
+@examples(10)
 @given(taken=deeds)
 def test_gangs_together_never_start_in_part(is_held: bool, taken: list[tuple[str, Any]]) -> None:
     walk = Walk(is_held=is_held)

@@ -54,4 +54,5 @@ def claim_spec(*requests: Any, **more: Any) -> dict[str, Any]:
 def given(*devices: str, **more: Any) -> dict[str, Any]:
     """The status of a claim that was given devices of node-1."""
     results = [{"request": "gpu", "driver": GPU, "pool": "node-1", "device": d} for d in devices]
-    return {"allocation": {"devices": {"results": results}, **more}}
+    dated = {"allocationTimestamp": "2026-01-01T00:00:00Z"}
+    return {"allocation": {"devices": {"results": results}, **dated, **more}}

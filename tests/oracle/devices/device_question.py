@@ -21,6 +21,7 @@ from kube.ray.gang_terms import GangTerms, PodSetTerms
 from scheduling.cycle import NodeFacts, next_cycle
 from scheduling.devices.node_index import DeviceFacts, Pending
 from scheduling.devices.selection import Rules
+from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.restrictions import Claims
@@ -42,12 +43,12 @@ def ask_for_devices(world: World, namespaces: list[Json]) -> Yes | Refusal:
     """Decide the gang by what the API server has stored, claims included."""
     members = [_in_group(pod) for pod in world.gang if not is_foreign(pod)]
     cache = cache_of(replace(world, gang=members), namespaces)
-    _tell(cache.devices, world.objects)
+    tell(cache.devices, world.objects)
     found = claimed(_standing(members, cache), cache.devices)
     if found.hindrance is not None:
         return Refusal(found.hindrance.reason, found.hindrance.message)
     gang, shapes = _gang(world, members, found.standing)
-    facts = NodeFacts(devices=_facts(world, cache.devices))
+    facts = NodeFacts(devices=facts_of(world, cache.devices))
     decisions, _ = next_cycle(one_queue([gang]), cache.columns(), None, facts=facts)
     match decisions[0].verdict:
         case Admitted() as admitted:
@@ -62,7 +63,8 @@ def _in_group(pod: Json) -> Json:
     return {**pod, "metadata": {**meta, "labels": {**meta["labels"], RAY_GROUP: pod_set_of(pod)}}}
 
 
-def _tell(devices: Devices, objects: Iterable[Json]) -> None:
+def tell(devices: Devices, objects: Iterable[Json]) -> None:
+    """Take in all objects that say something of devices."""
     devices.put_api(DeviceApiSeen("1.37", served=True))
     watches = {watch.resource.plural: watch for watch in DEVICE_WATCHES}
     for each in objects:
@@ -97,7 +99,8 @@ def _shape(pod: ObservedPod) -> PodShape:
     return pod.member.shape
 
 
-def _facts(world: World, devices: Devices) -> DeviceFacts:
+def facts_of(world: World, devices: Devices) -> DeviceFacts:
+    """Return all that is known of devices."""
     index = devices.index
     return DeviceFacts(
         slices=tuple(index.slices.values()),
@@ -112,10 +115,14 @@ def _pending(world: World, devices: Devices) -> Mapping[str, Pending]:
     """List the pods of others by node: they are on their way, and hold their claims."""
     found: defaultdict[str, Counter[Claims]] = defaultdict(Counter)
     for each in filter(is_foreign, world.gang):
-        pod, meta = msgspec.convert(each, Pod), each["metadata"]
-        claims = claims_of_pod(
-            meta["namespace"], meta["name"], meta["uid"], pod_claims(pod), devices.index
-        )
-        assert not isinstance(claims, ClaimNotReady), claims
-        found[meta["labels"][FOREIGN]][unallocated(claims)] += 1
+        claims = unallocated(claims_of(each, devices))
+        found[each["metadata"]["labels"][FOREIGN]][claims] += 1
     return {node: tuple(counts.items()) for node, counts in found.items()}
+
+
+def claims_of(pod: Json, devices: Devices) -> tuple[ResourceClaim, ...]:
+    """Return the claims of a pod, all of which are made."""
+    meta, asked = pod["metadata"], pod_claims(msgspec.convert(pod, Pod))
+    found = claims_of_pod(meta["namespace"], meta["name"], meta["uid"], asked, devices.index)
+    assert not isinstance(found, ClaimNotReady), found
+    return found

@@ -12,7 +12,13 @@ from random import Random
 
 from scheduling.model.verdict import Reason
 from tests.oracle.devices.device_question import ask_for_devices
-from tests.oracle.devices.device_worlds import FOREIGN, DeviceWorld, device_world, is_foreign
+from tests.oracle.devices.device_worlds import (
+    FOREIGN,
+    DeviceWorld,
+    device_world,
+    is_foreign,
+    on_the_way,
+)
 from tests.oracle.model import Json, World, name_of, node_of
 from tests.oracle.question import Yes
 from tests.oracle.stage import Stage
@@ -86,7 +92,8 @@ def _try_pinned(
     """Release as told, those of others before, with or after a wave; all must be bound."""
     others = [pod for pod in stored.gang if is_foreign(pod)]
     wanted = {name_of(pod): node for pod, node in answer.pods}
-    wanted |= {name_of(pod): pod["metadata"]["labels"][FOREIGN] for pod in others}
+    promised = on_the_way(answer.pods, stored)
+    wanted |= {name_of(pod): pod["metadata"]["labels"][FOREIGN] for pod in promised}
     batches = list(_batches(answer))
     due = [moments.randint(0, len(batches)) for _ in others]
     awaited: set[str] = set()
@@ -101,9 +108,9 @@ def _try_pinned(
         pods = stage.settled(stored, partial(_are_decided, final))
         if not _are_bound(awaited, pods):
             break
-    where = {name_of(pod): node_of(pod) for pod in pods}
+    where = {name_of(pod): node_of(pod) for pod in pods if name_of(pod) in wanted}
     if where != wanted:
-        words = {name_of(pod): _refusal(pod) for pod in pods if not node_of(pod)}
+        words = {name_of(pod): _refusal(pod) for pod in pods if not where.get(name_of(pod), "-")}
         told = outcome.unsound if any(words.values()) else outcome.unanswered
         waves = [[name_of(pod) for pod, _ in wave] for wave in answer.waves]
         told.append(f"waves {waves}, told {wanted}, bound {where}: {words}")

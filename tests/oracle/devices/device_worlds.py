@@ -1,5 +1,6 @@
 """Makes random small clusters with devices, and a gang whose pods claim some of them."""
 
+from collections.abc import Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
@@ -27,6 +28,28 @@ class DeviceWorld:
 def is_foreign(pod: Json) -> bool:
     """Say whether a pod is of another gang, that is on its way to its node."""
     return FOREIGN in pod["metadata"]["labels"]
+
+
+def on_the_way(pods: Sequence[tuple[Json, str]], world: World) -> list[Json]:
+    """Return the pods of others that are to get their devices where pods of the gang take some.
+
+    Elsewhere nobody says that what they claim is there at all.
+    """
+    allocated = {
+        name_of(each) for each in world.objects if each.get("status", {}).get("allocation")
+    }
+    nodes = {node for pod, node in pods if _takes_devices(pod, allocated)}
+    return [pod for pod in filter(is_foreign, world.gang) if _goes_to(pod) in nodes]
+
+
+def _takes_devices(pod: Json, allocated: Set[str]) -> bool:
+    asked = pod["spec"].get("resourceClaims", [])
+    return any(each.get("resourceClaimName", "") not in allocated for each in asked)
+
+
+def _goes_to(pod: Json) -> str:
+    node: str = pod["metadata"]["labels"][FOREIGN]
+    return node
 
 
 def device_world(slot: str, seed: str, turn: int = 1) -> DeviceWorld:

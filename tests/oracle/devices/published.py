@@ -167,6 +167,8 @@ def given(draw: Draw, name: str, published_as: Json, device: str) -> Json:
     claim = _object("ResourceClaim", f"{draw.pod_names}{name}", {"devices": {"requests": [asked]}})
     claim["metadata"]["namespace"] = draw.namespaces[1]
     allocation: Json = {"devices": {"results": [result]}}
+    if draw.happens(0.9):
+        allocation["allocationTimestamp"] = "2026-01-01T00:00:00Z"
     if "nodeName" in published_as:
         term = {"key": "metadata.name", "operator": "In", "values": [published_as["nodeName"]]}
         allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [term]}]}

@@ -235,7 +235,8 @@ def test_what_a_class_of_devices_may_give_is_not_refused_for_good() -> None:
     assert said.reason is Reason.UNSUPPORTED
     assert said.message == (
         "not supported by Muster; workers: nvidia.com/gpu through a DeviceClass (only devices in a "
-        "node's status.allocatable are counted: add nodes that list them there); "
+        "node's status.allocatable are counted: ask for others by claim, or add nodes that list "
+        "them there); "
         "1 of 2 workers fit: each needs 4 nvidia.com/gpu on one node, the gang 8 in all; "
         "4 are free, and those that fit leave 0"
     )

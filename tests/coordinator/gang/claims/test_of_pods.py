@@ -114,6 +114,19 @@ def test_nothing_is_decided_before_all_is_read_or_where_the_api_is_not_served() 
     assert "Kubernetes 1.33, which does not serve resource.k8s.io/v1 (ask for" in message
 
 
+def test_a_claim_that_does_not_say_when_it_was_allocated_takes_no_further_pod() -> None:
+    """kube-scheduler adds the time when it reserves the claim, and the API server refuses that."""
+    pod = worker(0, shared="old")
+    devices = known_devices(pod)
+    status = given("gpu-0", allocationTimestamp=None)
+    put_claim(devices, "old", status=status)
+    reason, message = refusal(devices, pod)
+    assert reason == Reason.UNSUPPORTED
+    assert "ResourceClaim old was allocated by a kube-scheduler before 1.36" in message
+    put_claim(devices, "old", status={**status, "reservedFor": [{"uid": "uid-0"}]})
+    assert claimed(standing_of(pod), devices).hindrance is None
+
+
 def test_pods_of_a_gang_that_share_a_claim_are_told_from_others() -> None:
     pods = [worker(n, shared="shared") for n in range(2)]
     devices = known_devices(*pods)

@@ -208,6 +208,17 @@ async def test_a_resource_that_the_server_does_not_know_is_empty_until_it_does(
         assert running.reflector.counters.failures == 0
 
 
+async def test_a_resource_that_the_server_does_not_know_is_no_silent_watch(
+    fake: FakeApi, client: Client
+) -> None:
+    """The server said so: there is nothing that could be out of date."""
+    absent = says(404, "NotFound", "the server could not find the requested resource")
+    fake.always |= {"list": absent, "watch": absent}
+    async with watching(client, selection=Selection(may_be_absent=True)) as running:
+        assert running.has()()
+        assert running.reflector.told_until is not None
+
+
 @pytest.mark.parametrize(
     "refusal",
     [

@@ -1,26 +1,23 @@
-"""Watches devices by claim, from when the first pod of a gang asks for some.
+"""Watches devices by claim, from when the first pod that matters asks for some.
 
 Most clusters have none: nothing is asked of their API server. Once the watches run they stay, for
 claims must be known whoever made them.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import structlog
 
-from coordinator.messages.events import DeviceApiSeen, Event
-from coordinator.shell import sinks
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
-from kube.api.watch.events import feeding
+from kube.api.watch.events import Sink
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.device_facts import DEVICE_WATCHES, GROUP, DeviceWatch
+from kube.devices.device_facts import DEVICE_WATCHES, GROUP, DeviceWatch, ObservedDeviceFact
 from kube.objects.core import DeviceObject
 
 log = structlog.get_logger()
@@ -40,11 +37,23 @@ class _Version(msgspec.Struct):
     minor: str = ""
 
 
-class DeviceWatches:
-    """The watches by name; `started` are those that run."""
+class DeviceApi(NamedTuple):
+    """The version of Kubernetes, and whether it serves devices by claim (`resource.k8s.io/v1`)."""
 
-    def __init__(self, client: Client, feed: Callable[[Iterable[Event]], None]) -> None:
-        self._client, self._feed = client, feed
+    version: str
+    served: bool
+
+
+class DeviceWatches:
+    """The watches by name; `started` are those that run. `sink_of` takes what one of them tells."""
+
+    def __init__(
+        self,
+        client: Client,
+        sink_of: Callable[[DeviceWatch], Sink[ObservedDeviceFact]],
+        on_api: Callable[[DeviceApi], None],
+    ) -> None:
+        self._client, self._sink_of, self._on_api = client, sink_of, on_api
         self._wanted = asyncio.Event()
         self.all: dict[str, Reflector[Any]] = {
             f"devices/{each.resource.plural}": self._reflector(each) for each in DEVICE_WATCHES
@@ -52,18 +61,17 @@ class DeviceWatches:
         self.started: dict[str, Reflector[Any]] = {}
 
     def _reflector(self, watch: DeviceWatch) -> Reflector[Any]:
-        sink = feeding(self._feed, partial(sinks.device_event, kind=watch.fact))
         return Reflector(
             self._client,
             watch.resource,
             DeviceObject,
-            sink,
+            self._sink_of(watch),
             project=watch.observe,
             selection=Selection(may_be_absent=True),
         )
 
     def note(self, pod: ObservedPod) -> None:
-        """Begin to watch where a pod of a gang asks for devices by claim."""
+        """Begin to watch where a pod asks for devices by claim."""
         if pod.claims and not self._wanted.is_set():
             log.info("devices by claim are watched", namespace=pod.namespace, pod=pod.name)
             self._wanted.set()
@@ -75,19 +83,19 @@ class DeviceWatches:
             while True:
                 api = await self._read_api()
                 if api is not None:
-                    self._feed([api])
+                    self._on_api(api)
                 if api is not None and api.served and not self.started:
                     self.started = self.all
                     for each in self.started.values():
                         tasks.create_task(each.run())
                 await asyncio.sleep(AGAIN if api is None else EVERY)
 
-    async def _read_api(self) -> DeviceApiSeen | None:
+    async def _read_api(self) -> DeviceApi | None:
         """Read the version, and whether the API is served; None where there is no answer."""
         try:
             found = await self._client.get(_VERSION, as_=_Version)
             version = f"{found.major}.{found.minor.rstrip('+')}"
-            return DeviceApiSeen(version, await self._is_served())
+            return DeviceApi(version, await self._is_served())
         except KubeError as error:
             log.info("the version of Kubernetes is not read", error=str(error))
             return None

@@ -1,18 +1,17 @@
 """Devices by claim are watched from the first pod on that asks for some, where they are served."""
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
-from coordinator.messages.events import DeviceApiSeen, DeviceFactsSeen, Event
-from coordinator.shell.device_watches import DeviceWatches
 from kube.api.client import Client
 from kube.api.credentials import open_access
-from kube.devices.device_facts import DEVICE_WATCHES
+from kube.api.watch.events import Sink, Synced, WatchEvent
+from kube.device_watches import DeviceApi, DeviceWatches
+from kube.devices.device_facts import DEVICE_WATCHES, DeviceWatch, ObservedDeviceFact
 from tests.coordinator.claimed import worker
 
 GROUP = "/apis/resource.k8s.io/v1"
@@ -37,29 +36,39 @@ class ApiServer:
 
 
 class Heard:
-    """What the state machine is told."""
+    """What a program is told: what is served, and the kinds that are listed."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.told: list[DeviceApi | DeviceWatch] = []
         self._news = asyncio.Event()
 
-    def feed(self, events: Iterable[Event]) -> None:
-        self.events += events
+    def hear_api(self, api: DeviceApi) -> None:
+        self._hear(api)
+
+    def sink_of(self, watch: DeviceWatch) -> Sink[ObservedDeviceFact]:
+        def sink(batch: list[WatchEvent[ObservedDeviceFact]]) -> None:
+            if Synced() in batch:
+                self._hear(watch)
+
+        return sink
+
+    def _hear(self, told: DeviceApi | DeviceWatch) -> None:
+        self.told.append(told)
         self._news.set()
 
-    async def wait(self, count: int) -> list[Event]:
+    async def wait(self, count: int) -> list[DeviceApi | DeviceWatch]:
         async with asyncio.timeout(60):
-            while len(self.events) < count:
+            while len(self.told) < count:
                 self._news.clear()
                 await self._news.wait()
-        return self.events
+        return self.told
 
 
 @asynccontextmanager
 async def running(server: ApiServer, aiohttp_server: AiohttpServer, heard: Heard) -> Any:
     running = await aiohttp_server(server.app)
     async with Client(open_access(str(running.make_url("")))) as client:
-        watches = DeviceWatches(client, heard.feed)
+        watches = DeviceWatches(client, heard.sink_of, heard.hear_api)
         task = asyncio.create_task(watches.run())
         yield watches
         task.cancel()
@@ -74,10 +83,9 @@ async def test_nothing_is_asked_for_pods_without_claims(aiohttp_server: AiohttpS
             await asyncio.sleep(0)
         assert (server.asked, watches.started, watches._wanted.is_set()) == ([], {}, False)
         watches.note(worker(1))
-        kinds = {watch.fact for watch in DEVICE_WATCHES}
-        events = await heard.wait(1 + len(kinds))
-        assert events[0] == DeviceApiSeen("1.37", served=True)
-        assert {e.kind for e in events if isinstance(e, DeviceFactsSeen)} == kinds
+        first, *listed = await heard.wait(1 + len(DEVICE_WATCHES))
+        assert first == DeviceApi("1.37", served=True)
+        assert set(listed) == set(DEVICE_WATCHES)
         assert watches.started.keys() == {f"devices/{w.resource.plural}" for w in DEVICE_WATCHES}
         assert server.asked[:2] == ["/version", GROUP]
 
@@ -88,6 +96,6 @@ async def test_where_the_api_is_not_served_the_version_is_told_and_nothing_watch
     server, heard = ApiServer("33+", served=False), Heard()
     async with running(server, aiohttp_server, heard) as watches:
         watches.note(worker(0))
-        assert await heard.wait(1) == [DeviceApiSeen("1.33", served=False)]
+        assert await heard.wait(1) == [DeviceApi("1.33", served=False)]
         assert watches.started == {}
         assert server.asked == ["/version", GROUP]

@@ -1,0 +1,1 @@
+"""Keeps devices by claim for gangs."""

@@ -1,0 +1,111 @@
+"""Lists by node the pods that are to get devices, and those that have some untold."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kube.codec.observed_pod import ObservedPod
+from kube.devices.device_index import DeviceIndex
+from reservation.claims import claims_of, claims_of_slots
+from reservation.slots import SlotKind, kind_in, kind_of, settled_pods, vacant_slots
+from scheduling.devices.keeping import OnTheWay
+from scheduling.model.gang import GangKey
+from scheduling.model.placement import Placement
+from scheduling.model.shape.restrictions import Claims
+
+
+class PlacedGang(Protocol):
+    """A gang as its Gang says: the slots that it has and those that it will have, by node."""
+
+    @property
+    def cluster_uid(self) -> str: ...  # noqa: D102
+    @property
+    def slots(self) -> Mapping[str, Placement]: ...  # noqa: D102
+    @property
+    def planned(self) -> Mapping[str, Placement]: ...  # noqa: D102
+
+
+@dataclass(slots=True)
+class Coming:
+    """The pods that are to be allocated devices on one node.
+
+    `decided` are those of gangs, by wave, with their uids ("" where there is no pod yet). `bound`
+    are pods that have theirs, though their claims do not show it yet.
+    """
+
+    decided: list[tuple[GangKey, int, str, Claims]] = field(default_factory=list)
+    bound: list[Claims] = field(default_factory=list)
+    unread: bool = False
+
+    def beside(self, passed: Mapping[str, Claims], perhaps: Sequence[Claims]) -> OnTheWay:
+        """Return them beside pods in flight: `passed` are here (by uid), `perhaps` may be.
+
+        What two gangs are to get may be taken in any order, so it is one wave.
+        """
+        waiting = [each for each in self.decided if each[2] not in passed]
+        gangs = {gang for gang, *_ in waiting}
+        waves: defaultdict[int, Counter[Claims]] = defaultdict(Counter)
+        for _, wave, _, claims in waiting:
+            waves[wave if len(gangs) == 1 else 0][claims] += 1
+        return OnTheWay(
+            tuple(tuple(waves[wave].items()) for wave in sorted(waves)),
+            tuple(filter(None, passed.values())),
+            (*self.bound, *perhaps),
+            self.unread,
+        )
+
+
+def coming_to_nodes(
+    gangs: Iterable[tuple[GangKey, PlacedGang, Sequence[ObservedPod]]],
+    others: Iterable[ObservedPod],
+    index: DeviceIndex,
+) -> Mapping[str, Coming]:
+    """List them: of gangs with their pods that have claims, and of bound pods of no gang.
+
+    Only nodes on which something is decided are listed.
+    """
+    found: defaultdict[str, Coming] = defaultdict(Coming)
+    for key, gang, pods in gangs:
+        for node, wave, uid, claims in _of_gang(gang, pods, index):
+            found[node].unread |= claims is None
+            if claims:
+                found[node].decided.append((key, wave, uid, claims))
+        for pod in settled_pods(pods):
+            if pod.node and (claims := claims_of(pod, index)):
+                found[pod.node].bound.append(claims)
+    for pod in others:
+        if pod.node in found and not pod.terminal and (claims := claims_of(pod, index)):
+            found[pod.node].bound.append(claims)
+    return {node: each for node, each in found.items() if each.decided or each.unread}
+
+
+def _of_gang(
+    gang: PlacedGang, pods: Sequence[ObservedPod], index: DeviceIndex
+) -> Iterator[tuple[str, int, str, Claims | None]]:
+    """Yield node, wave and uid of what is decided and not bound yet."""
+    settled: defaultdict[str, list[ObservedPod]] = defaultdict(list)
+    for pod in settled_pods(pods):
+        settled[pod.settled_on].append(pod)
+    for node, placement in gang.slots.items():
+        waves, here = _waves(placement), settled[node]
+        for pod in (each for each in here if not each.node):
+            kind = kind_of(pod)
+            yield node, waves.get(kind, 0) if kind else 0, pod.uid, claims_of(pod, index)
+        vacant = vacant_slots(placement, here)
+        for slot, count, claims in claims_of_slots(vacant, pods, index):
+            for _ in range(count):
+                yield node, waves[slot.kind], "", claims
+    for node, placement in gang.planned.items():
+        vacant = vacant_slots(placement, ())
+        for _, count, claims in claims_of_slots(vacant, pods, index):
+            for _ in range(count):
+                yield node, 0, "", claims
+
+
+def _waves(placement: Placement) -> Mapping[SlotKind, int]:
+    """Return the wave of each kind; that of slots of one kind in several waves is the last."""
+    found: dict[SlotKind, int] = {}
+    for each in placement.assignments:
+        found[kind_in(each)] = max(each.wave, found.get(kind_in(each), 0))
+    return found

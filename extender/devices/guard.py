@@ -1,0 +1,283 @@
+"""Keeps pods of others off nodes where they would take devices that are decided for gangs.
+
+A pod passes where kube-scheduler's choice for it leaves enough for what is decided there, in the
+order in which that comes. Pods that were passed before have their devices, though no object tells
+of them yet. Where any of this is not known, the pod is kept off: it is tried again.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from extender.devices.coming import Coming, PlacedGang, coming_to_nodes
+from kube.codec.observed_pod import ObservedPod
+from kube.devices.device_classes import is_extended
+from kube.devices.device_facts import DeviceFact
+from kube.devices.device_index import DeviceIndex
+from kube.devices.known_devices import known_devices
+from kube.devices.selectors import CelSelectors
+from reservation.claims import claims_of
+from scheduling.devices.keeping import OnTheWay, leaves_enough
+from scheduling.devices.node_index import NodeDevicesIndex
+from scheduling.devices.steps import OutOfSteps, StepBudget
+from scheduling.model.amounts import Mask, Positions, Requests
+from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest, Request
+from scheduling.model.gang import GangKey
+from scheduling.model.node import Node
+from scheduling.model.shape.restrictions import Claims
+
+NODE_STEPS = 10_000
+"""What judging nodes that are alike may take."""
+
+LOOK = 50
+"""Steps for a group of nodes, beside those of the search."""
+
+STEPS = 30_000
+"""What one question may take, about 0.3 s where devices are looked at for the first time.
+
+What was looked at is remembered for the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightClaims:
+    """A pod that was passed and has claims: at which of the nodes that are asked about it may be.
+
+    `surely` says that it was passed for no other node than one.
+    """
+
+    pod: ObservedPod
+    at: Mask
+    surely: bool
+
+
+def may_take_devices(pod: ObservedPod) -> bool:
+    """Say whether a pod asks for devices by claim, or for what they may give without one."""
+    return bool(pod.claims) or any(is_extended(resource) for resource, _ in pod.used)
+
+
+def lacking_on(requests: Requests, node: Node) -> Requests:
+    """Return the requests of which the node lists none: kube-scheduler has its devices give them.
+
+    It has found that they do, or would not ask about the node.
+    """
+    return tuple(
+        (resource, amount)
+        for resource, amount in requests
+        if amount > 0 and is_extended(resource) and not node.allocatable.get(resource)
+    )
+
+
+class DeviceGuard:
+    """What is known of devices, and of the pods that ask for some; written by one owner."""
+
+    def __init__(self, gangs: Mapping[GangKey, PlacedGang]) -> None:
+        self.is_current: Callable[[], bool] = lambda: True
+        """Whether the watches of devices tell all; whoever runs them says so."""
+        self._index, self._selectors = DeviceIndex(), CelSelectors()
+        self._gangs = gangs
+        self._pods: dict[str, ObservedPod] = {}
+        self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
+        self._coming: Mapping[str, Coming] | None = {}
+        self._nodes: NodeDevicesIndex | None = None
+        self._news = False
+
+    # ---- what comes and goes
+
+    def put_pod(self, pod: ObservedPod) -> None:
+        """Take in a pod that asks for devices by claim."""
+        self.remove_pod(pod.uid)
+        self._pods[pod.uid] = pod
+        if pod.member is not None:
+            self._members[pod.member.gang][pod.uid] = pod
+        self._changed()
+
+    def remove_pod(self, uid: str) -> None:
+        """Forget a pod, if it is one of these."""
+        known = self._pods.pop(uid, None)
+        if known is None:
+            return
+        if known.member is not None:
+            key = known.member.gang
+            del self._members[key][uid]
+            if not self._members[key]:
+                del self._members[key]
+        self._changed()
+
+    def gang_changed(self, key: GangKey) -> None:
+        """Look at the slots of a gang anew."""
+        if key in self._members:
+            self._changed()
+
+    def put(self, fact: DeviceFact) -> None:
+        """Take in a slice, class, claim, template or rule."""
+        self._index.put(fact)
+        self._changed()
+
+    def drop(self, fact: DeviceFact) -> None:
+        """Forget one."""
+        self._index.drop(fact)
+        self._changed()
+
+    def see(self, kind: type[DeviceFact]) -> None:
+        """Answer by the facts of a kind: all were told."""
+        self._index.see(kind)
+        self._changed()
+
+    def lose_sight(self, kind: type[DeviceFact]) -> None:
+        """Pass nothing by facts that may be out of date."""
+        self._index.lose_sight(kind)
+
+    def _changed(self) -> None:
+        self._coming, self._news = None, True
+
+    def take_news(self) -> set[str]:
+        """Return the nodes with decided devices if anything has changed since the last call."""
+        news, self._news = self._news, False
+        return set(self.coming) if news else set()
+
+    @property
+    def coming(self) -> Mapping[str, Coming]:
+        """Return the pods that are to be allocated devices, by node."""
+        if self._coming is None:
+            others = (pod for pod in self._pods.values() if not self._is_of_a_gang(pod))
+            self._coming = coming_to_nodes(self._of_gangs(), others, self._index)
+        return self._coming
+
+    def _of_gangs(self) -> Iterator[tuple[GangKey, PlacedGang, list[ObservedPod]]]:
+        for key in self._members.keys() & self._gangs.keys():
+            pods = self._members[key].values()
+            yield key, self._gangs[key], [pod for pod in pods if self._is_of_a_gang(pod)]
+
+    def _is_of_a_gang(self, pod: ObservedPod) -> bool:
+        gang = self._gangs.get(pod.member.gang) if pod.member is not None else None
+        return (
+            gang is not None
+            and pod.member is not None
+            and (gang.cluster_uid == pod.member.cluster_uid)
+        )
+
+    # ---- what is asked
+
+    def claims(self, pod: ObservedPod) -> Claims | None:
+        """Return what a pod is to be allocated; None where not all of its claims are known."""
+        return claims_of(pod, self._index)
+
+    @property
+    def resources(self) -> Mapping[str, str]:
+        """Return the class of each resource that a node may give though it lists none of it."""
+        return self._index.classes_of_resources
+
+    def _lacks_any(self, pod: ObservedPod, nodes: tuple[Node, ...], at: Positions) -> bool:
+        """Say whether any node with decided devices lists none of a resource that the pod asks for.
+
+        Most pods that ask for GPUs ask for those of a device plugin.
+        """
+        names = [name for name, amount in pod.used if amount > 0 and is_extended(name)]
+        found, coming = (nodes[each] for each in at.tolist()), self.coming
+        return any(
+            not node.allocatable.get(name)
+            for node in found
+            if node.name in coming
+            for name in names
+        )
+
+    def _asked_on(self, pod: ObservedPod, node: Node) -> Claims | None:
+        """Return what a pod is to be allocated on a node, by claim or as resources of classes."""
+        claims, lacking = self.claims(pod), lacking_on(pod.used, node)
+        if claims is None or not lacking:
+            return claims
+        classes = self.resources
+        if any(resource not in classes for resource, _ in lacking):
+            return None
+        requests = (
+            Request(resource, DeviceRequest(resource, classes[resource], count=amount))
+            for resource, amount in lacking
+        )
+        return (*claims, ClaimSpec(tuple(requests)))
+
+    def kept_from(
+        self,
+        pod: ObservedPod,
+        nodes: tuple[Node, ...],
+        at: Positions,
+        in_flight: Iterable[InFlightClaims] | None,
+    ) -> Mask:
+        """Say at which of these nodes devices are kept from the pod.
+
+        `in_flight` are pods that were passed and are not seen bound; None where not all are known.
+        """
+        kept = np.zeros(len(at), dtype=np.bool_)
+        if not pod.claims and not self._lacks_any(pod, nodes, at):
+            return kept
+        coming = self.coming
+        decided = [n for n, each in enumerate(at.tolist()) if nodes[each].name in coming]
+        here = {n: nodes[int(at[n])] for n in decided}
+        asked = {
+            n: claims for n, node in here.items() if (claims := self._asked_on(pod, node)) != ()
+        }
+        kept[[*asked]] = True
+        if in_flight is None or self._index.unseen or not self.is_current():
+            return kept
+        steps = StepBudget(STEPS)
+        for (claims, there), where in self._alike(asked, here, [*in_flight]).items():
+            places = np.array(where, dtype=np.intp)
+            passed = self._passes(claims, there, nodes, at[places], steps)
+            kept[places[passed]] = False
+        return kept
+
+    def _alike(
+        self,
+        asked: Mapping[int, Claims | None],
+        here: Mapping[int, Node],
+        in_flight: Sequence[InFlightClaims],
+    ) -> Mapping[tuple[Claims, OnTheWay], list[int]]:
+        """Put places together where the pod asks for the same, and pods with the same claims come.
+
+        Where it is not known what the pod asks for there is nothing to judge.
+        """
+        found: defaultdict[tuple[Claims, OnTheWay], list[int]] = defaultdict(list)
+        for n, claims in asked.items():
+            if claims is not None:
+                there = [each for each in in_flight if each.at[n]]
+                found[claims, self._beside(here[n], there)].append(n)
+        return found
+
+    def _beside(self, node: Node, in_flight: Sequence[InFlightClaims]) -> OnTheWay:
+        """Return what is decided on a node beside the pods that may be there."""
+        claims = [(each, self._asked_on(each.pod, node)) for each in in_flight]
+        passed = {each.pod.uid: found or () for each, found in claims if each.surely}
+        perhaps = [found for each, found in claims if found and not each.surely]
+        there = self.coming[node.name].beside(passed, perhaps)
+        return replace(there, unread=there.unread or any(found is None for _, found in claims))
+
+    def _passes(
+        self,
+        asked: Claims,
+        there: OnTheWay,
+        nodes: tuple[Node, ...],
+        at: Positions,
+        steps: StepBudget,
+    ) -> Mask:
+        """Judge nodes to which the same pods come, one of those that are alike for all."""
+        index, kinds = self._index_of_nodes(), tuple(dict.fromkeys((asked, *there.kinds)))
+        passes = np.zeros(len(at), dtype=np.bool_)
+        try:
+            numbers = index.alike(kinds, nodes, at, steps)
+            for number in np.unique(numbers).tolist():
+                alike = numbers == number
+                one = index.of(nodes[int(at[np.flatnonzero(alike)[0]])])
+                budget = StepBudget(min(NODE_STEPS, steps.left))
+                before = budget.left
+                passes[alike] = leaves_enough(asked, there, one, index.rules, budget)
+                steps.spend(LOOK + before - budget.left)
+        except OutOfSteps:
+            pass  # what was not judged does not pass
+        return passes
+
+    def _index_of_nodes(self) -> NodeDevicesIndex:
+        facts = known_devices(self._index, self._selectors)
+        known = self._nodes
+        self._nodes = NodeDevicesIndex(facts) if known is None else known.renewed(facts)
+        return self._nodes

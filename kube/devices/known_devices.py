@@ -1,0 +1,24 @@
+"""Gives the core what is known of devices at one moment."""
+
+from collections.abc import Mapping
+
+from kube.devices.device_index import DeviceIndex
+from kube.devices.selectors import CelSelectors
+from scheduling.devices.node_index import DeviceFacts, Pending
+from scheduling.devices.selection import Rules
+
+NO_PODS: Mapping[str, Pending] = {}
+
+
+def known_devices(
+    index: DeviceIndex, selectors: CelSelectors, pending: Mapping[str, Pending] = NO_PODS
+) -> DeviceFacts:
+    """Return all that is known; `pending` are by node the pods whose devices are not known yet."""
+    selectors.trim()
+    return DeviceFacts(
+        slices=tuple(index.slices.values()),
+        taken=tuple(index.taken),
+        rules=Rules(index.classes, selectors),
+        edition=index.edition,
+        pending=pending,
+    )
