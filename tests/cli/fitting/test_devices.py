@@ -97,8 +97,9 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_said_of_devices(kind: s
 
 
 def test_a_claim_that_pods_share_is_only_known_once_they_exist() -> None:
-    shared: Json = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]}
-    found = answer(World(*offering(a=4)), ray_cluster("train", group("w", 2, **shared)))
+    shared = [{"name": "gpu", "resourceClaimName": "shared"}]
+    workers = group("w", 2, resourceClaims=shared)
+    found = answer(World(*offering(a=4)), ray_cluster("train", workers))
     assert found["fits"] == "Unknown"
     assert "resourceClaims: gpu" in found["message"]
 

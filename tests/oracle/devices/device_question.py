@@ -8,12 +8,12 @@ import msgspec
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims.of_pods import claimed, unallocated
+from coordinator.gang.claims.of_pods import claimed
 from coordinator.gang.pods.pod_sets import Standing, survey
 from coordinator.messages.events import DeviceApiSeen
 from kube.codec.devices.pod_claims import pod_claims
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
 from kube.devices.device_facts import DEVICE_WATCHES
 from kube.objects.core import DeviceObject, Pod
 from kube.objects.names import RAY_GROUP
