@@ -112,6 +112,7 @@ FILLED = {
     "raycluster NAME": "raycluster train",
     "gangqueue NAME": "gangqueue research",
     "pod NAME": "pod $(kubectl get pods -l ray.io/cluster=tune -o name | sed -n '1s,pod/,,p')",
+    "[[NAMESPACE/]GANG]": "",
     "[NAME]": "",
     "NAME": "tune",
     "[REASON]": "",
