@@ -92,6 +92,15 @@ def test_of_two_offers_for_one_room_the_second_waits() -> None:
     assert sorted(answer(world, name)["phase"] for name in ("a-1", "b-1")) == ["Asked", "Offered"]
 
 
+def test_an_offer_that_waits_never_ages() -> None:
+    """Gangs of the member beside it do; what ages keeps all others of its queue waiting."""
+    world = member(foreign_pod("big", "n1", cpu=3), offer("a-1", gang_of("a", 3)))
+    world.create(gang_of("b", 3))
+    world.settle(seconds=8 * 24 * 3600)
+    assert answer(world)["reason"] == "InsufficientResources"
+    assert {key.name for key in world.leader.state.known.cycles.ages.aged} == {"b"}
+
+
 @pytest.mark.parametrize("rule", ["Strict", "Backfill"])
 @pytest.mark.parametrize(("cpu", "quota"), [(4, 100), (100, 4)], ids=["room", "quota"])
 def test_an_offer_that_waits_holds_no_gang_up_and_stops_none(
