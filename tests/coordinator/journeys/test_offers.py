@@ -10,7 +10,7 @@ from kube.objects.clusters.gang_offer import FINALIZER
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, gang_of, node
 from tests.coordinator.held import held, is_suspended
-from tests.coordinator.journeys.test_queues import gang_in, queue
+from tests.coordinator.journeys.test_queues import aged, gang_in, queue
 from tests.coordinator.offers import (
     accept,
     answer,
@@ -94,11 +94,14 @@ def test_of_two_offers_for_one_room_the_second_waits() -> None:
 
 def test_an_offer_that_waits_never_ages() -> None:
     """Gangs of the member beside it do; what ages keeps all others of its queue waiting."""
-    world = member(foreign_pod("big", "n1", cpu=3), offer("a-1", gang_of("a", 3)))
-    world.create(gang_of("b", 3))
-    world.settle(seconds=8 * 24 * 3600)
+    team = queue("team", cpu=100, ageing={"maxWaitSeconds": 10})
+    in_queue = {names.OPT_IN: "true", names.QUEUE: "team"}
+    world = member(team, foreign_pod("big", "n1", cpu=3))
+    world.create(offer("a-1", gang_of("a", 3, labels=in_queue)))
+    world.create(gang_of("b", 3, labels=in_queue))
+    world.settle(seconds=100)
     assert answer(world)["reason"] == "InsufficientResources"
-    assert {key.name for key in world.leader.state.known.cycles.ages.aged} == {"b"}
+    assert (aged(world, "b"), aged(world, "gangoffer.a-1")) == (True, False)
 
 
 @pytest.mark.parametrize("rule", ["Strict", "Backfill"])
