@@ -78,6 +78,7 @@ ENDS: dict[str, int] = {
     "muster release team/train": WRONG_USE,
     "muster release": WRONG_USE,
     "muster suspend team/train": WRONG_USE,
+    "muster suspend team/two": WRONG_USE,
     "muster delete team/train": WRONG_USE,
     "muster delete lab/forgotten": WRONG_USE,
     "muster delete --job team/nightly": WRONG_USE,
@@ -132,6 +133,7 @@ INSTEAD = {
 """Names that there are, and another namespace where a command really writes."""
 
 RENAMED = {
+    "docs/defragmentation.md": {"team/large": "team/tune", "team/two": "team/eval"},
     "docs/managing.md": {
         "team/train ": "team/made ",
         "train-workers-worker-x7k2p": "$(kubectl get pods -o name "
