@@ -20,6 +20,7 @@ from coordinator.gang.pods.pod_sets import survey
 from coordinator.messages.events import DeviceApiSeen
 from coordinator.reconcile import together
 from kube.codec import pod as pod_codec
+from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod import pod_shape
 from kube.codec.profiles.scheduler_profiles import STOCK, Profile
@@ -36,7 +37,7 @@ from tests.builders import GPU, columns, gang, group, node, shape
 from tests.coordinator.builders import Json, pod_of, ray_cluster, template
 from tests.coordinator.claimed import known_devices, put_claim, standing_of
 from tests.coordinator.claimed import worker as claimant
-from tests.kube.devices.objects import claim_spec, request
+from tests.kube.devices.objects import claim_spec, given, request
 from tests.scheduling.admission.test_interdependent import constrained, term
 from tests.scheduling.filters.test_pod_topology_spread import ZONES, decide, spread, spreading
 
@@ -155,11 +156,27 @@ def of_old_kubernetes() -> str:
     return waits_for_claims(devices, claimant(0))
 
 
-def shared_before_allocation() -> str:
-    pods = [claimant(n, shared="c") for n in range(2)]
+def shared_with_others() -> str:
+    pods = [claimant(n, shared="c") for n in range(3)]
     devices = known_devices(*pods)
     put_claim(devices, "c")
-    return waits_for_claims(devices, *pods)
+    return waits_for_claims(devices, *pods[1:])
+
+
+def claims_more_than_is_shared() -> str:
+    one, other = (claimant(n, shared="c") for n in range(2))
+    more = replace(other, claims=(*other.claims, PodClaim("own", "own", "one")))
+    devices = known_devices(one, more)
+    put_claim(devices, "c")
+    put_claim(devices, "own", "uid-1")
+    return waits_for_claims(devices, one, more)
+
+
+def allocated_before_1_36() -> str:
+    pod = claimant(0, shared="c")
+    devices = known_devices(pod)
+    put_claim(devices, "c", status=given("gpu-0", allocationTimestamp=None))
+    return waits_for_claims(devices, pod)
 
 
 def template_made_anew() -> str:
@@ -192,7 +209,11 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
     "of_pods._not_known": (
         (of_old_kubernetes, "ask for the extended resource of a device plugin"),
     ),
-    "of_pods._shared": ((shared_before_allocation, "give each pod its own by a template"),),
+    "of_pods._cannot_be_joined": ((allocated_before_1_36, "make it anew"),),
+    "shared._not_supported": (
+        (shared_with_others, "give each pod its own by a template"),
+        (claims_more_than_is_shared, "give each pod its own by a template"),
+    ),
     "of_pods._several_kinds": ((template_made_anew, "delete these pods"),),
     "together.not_supported": (
         (lambda: together.not_supported(together.OLD_SCHEMA).message, "apply manifests/crds of"),
