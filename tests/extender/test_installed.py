@@ -36,6 +36,7 @@ from certs.chain import (
 from certs.files import write_client, write_pair
 from certs.held import OWNER, OWNER_LABEL, SERVED_SINCE, Held, data_of, read_held
 from certs.plan import Step
+from testbed.audit import asked
 from testbed.cluster import Cluster
 from testbed.components import SCHEDULER
 from testbed.manifests import apply, built, combination
@@ -399,6 +400,15 @@ def test_the_second_scheduler_leads_and_guards_its_own_pods(plot: Plot) -> None:
     path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
     assert plot.cluster.api.get(path)["spec"]["holderIdentity"]
     assert "forbidden" not in (plot.cluster.logs / f"{SCHEDULER}.log").read_text()
+    claim = {"name": "gpu", "resourceClaimTemplateName": "none"}
+    plot.create(pod("claims", cpu=1, schedulerName=NAME, resourceClaims=[claim]))
+    wait_until(lambda: watches(plot, "resourceclaimtemplates"), "devices to be watched")
+
+
+def watches(plot: Plot, resource: str) -> bool:
+    """Whether the account was let watch a resource."""
+    found = (each for each in asked(plot.cluster.directory) if each.resource == resource)
+    return any(each.verb == "watch" and each.allowed for each in found)
 
 
 CALLER_ENDS = "muster_extender_caller_certificate_expiry_timestamp_seconds"

@@ -116,6 +116,14 @@ def test_what_is_used_is_not_rare() -> None:
     assert faults(uses, whole=True, rare=[ROW]) == [f"used, so not rare: {OTHER}"]
 
 
+def test_what_is_used_by_chance_may_be_used_or_not() -> None:
+    uses = Uses([OTHER])
+    row = ROW._replace(by_chance=True)
+    assert faults(uses, whole=True, rare=[row]) == []
+    uses.used.add(OTHER)
+    assert faults(uses, whole=True, rare=[row]) == []
+
+
 def test_what_is_rare_is_granted_and_says_why() -> None:
     rights = granted()
     for row in RARE:
