@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from cli.fitting.asked import Asked, as_created, as_gang, beside, in_place, job_as_created
-from cli.fitting.claims import over_quota, with_claims
+from cli.fitting.claims import with_claims
 from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
 from cli.fitting.in_place import find_waiting, without
 from cli.fitting.queue_alone import by_queue_alone, may_fit
@@ -50,6 +50,7 @@ from coordinator.messages.events import (
 from coordinator.reconcile.status.explained import explain
 from coordinator.state.cycle.what_if import would_admit
 from coordinator.state_machine import CoordinatorState
+from kube.foreseen.claim_quota import ALL_CLAIMS, claims_over_quota
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.gang import Gang, GangMeta
 from kube.objects.ray import RayCluster
@@ -179,10 +180,11 @@ class Simulation:
             return not_created(foresight.refused)
         made = with_claims(foresight.pods, cache.devices.index)
         foresight = dataclasses.replace(foresight, pods=made.pods)
-        refused = self._quota_refusal(foresight, cluster) or over_quota(
+        refused = self._quota_refusal(foresight, cluster) or claims_over_quota(
             (each.spec for each in made.claims),
             cache.devices.index.classes,
             cache.admission.quotas(namespace),
+            ALL_CLAIMS,
         )
         if refused:
             return over_resource_quota(refused)

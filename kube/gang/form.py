@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from kube.objects.base import ObjectMeta
 from kube.objects.ray import RayCluster
 from kube.ray import held_start, ray_cluster
+from kube.ray.gang_terms import PodSetTerms, ray_pod_sets
 
 F = TypeVar("F", bound=RayCluster)
 
@@ -40,6 +41,15 @@ class InForm(Generic[F]):
     def is_held(self) -> bool:
         """Whether it is suspended, and says that Muster did it."""
         return held_start.is_held(self.form)
+
+    @property
+    def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
+        """The head and its worker groups."""
+        return ray_pod_sets(self.form, {})
+
+    def replaces(self, pod_set: str) -> bool:  # noqa: ARG002 - of every set
+        """KubeRay makes every pod again."""
+        return True
 
     @property
     def templates(self) -> object:

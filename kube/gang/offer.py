@@ -23,10 +23,8 @@ from kube.ray import ray_cluster
 from kube.ray.gang_terms import (
     GangTerms,
     Misconfigured,
-    PodSetTerms,
     Problem,
     gang_terms,
-    ray_pod_sets,
 )
 from kube.ray.held_start import HELD
 from kube.ray.pod_templates import without_templates
@@ -169,15 +167,6 @@ class OfferSource(InForm[OfferForm]):
         if group is not None:
             return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
         return gang_terms(self.form, namespace_labels, selections)
-
-    @property
-    def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
-        """The head and its worker groups."""
-        return ray_pod_sets(self.form, {})
-
-    def replaces(self, pod_set: str) -> bool:  # noqa: ARG002 - of every set
-        """KubeRay would make every pod again."""
-        return True
 
     def foresee(self, admission: Admission) -> Outlook:
         """Work out its pods as KubeRay will make them for the RayCluster."""

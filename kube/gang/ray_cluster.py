@@ -13,7 +13,7 @@ from kube.objects.base import Labels, OwnerReference
 from kube.objects.clusters.gang_offer import OFFER_KIND
 from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
-from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, gang_terms, ray_pod_sets
+from kube.ray.gang_terms import GangTerms, Misconfigured, gang_terms
 from kube.ray.ray_cluster import Answer, OptIn
 from kube.ray.together import Together, together_asked
 from scheduling.model.verdict import Reason
@@ -77,15 +77,6 @@ class RayClusterSource(InForm[RayCluster]):
     def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
         """Read what it asks for."""
         return gang_terms(self.form, namespace_labels, selections)
-
-    @property
-    def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
-        """The head and its worker groups."""
-        return ray_pod_sets(self.form, {})
-
-    def replaces(self, pod_set: str) -> bool:  # noqa: ARG002 - of every set
-        """KubeRay makes every pod again."""
-        return True
 
     def foresee(self, admission: Admission) -> Outlook:
         """Work out its pods as KubeRay makes them."""

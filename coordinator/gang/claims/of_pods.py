@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims.quota import lacks_quota
 from coordinator.gang.claims.shared import cannot_be_shared, shared_by
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod, unallocated
+from kube.foreseen.claim_quota import ONE_CLAIM, claims_over_quota
 from kube.objects.admission import ResourceQuota
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
@@ -126,7 +126,8 @@ def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[Resource
     if unmade is None:
         return ""
     template = devices.index.templates.get((pod.namespace, unmade.template))
-    return lacks_quota(template, devices.index.classes, quotas)
+    specs = [template.spec] if template is not None else []
+    return claims_over_quota(specs, devices.index.classes, quotas, ONE_CLAIM)
 
 
 def _cannot_be_joined(

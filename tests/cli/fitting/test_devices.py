@@ -1,12 +1,12 @@
 """`muster fit` judges pods that claim devices by templates as the coordinator will."""
 
-import copy
 from typing import Any
 
 import pytest
 
 from cli.endings import NOT_READ
 from kube.api.resources import Resource
+from tests.cli.fitting.created import asked_and_created
 from tests.cli.fitting.reader import MemoryReader, T, answer, answers, fit, reader_of
 from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
 from tests.coordinator.device_world import (
@@ -50,16 +50,7 @@ ASKED = {
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_answer_is_that_of_the_gang_once_it_is_created(world: str, asked: str) -> None:
-    objects, running = WORLDS[world]
-    there, cluster = World(*copy.deepcopy(objects)), copy.deepcopy(ASKED[asked])
-    for each in copy.deepcopy(running):
-        there.create(each)
-        there.settle(seconds=5)
-    before = len(there.api.history)
-    found = answer(there, cluster)
-    assert len(there.api.history) == before, "it changed something"
-    there.create(cluster)
-    there.settle(seconds=30)
+    found, there = asked_and_created(*WORLDS[world], ASKED[asked])
     status = there.status("train")
     if "placement" in status:
         assert found["fits"] == "Yes"

@@ -16,6 +16,7 @@ from cli.endings import FINE, NO, NOT_READ, WRONG_USE
 from cli.read.dry_created import Answer, DryCreated
 from kube.api.access import Access
 from kube.objects import names
+from tests.cli.fitting.created import asked_and_created
 from tests.cli.fitting.reader import MemoryReader, answer, answers, fit, reader_of
 from tests.coordinator.api import PLURALS
 from tests.coordinator.app_wrappers import app_wrapper, config_map, job
@@ -73,16 +74,7 @@ ASKED = {
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_answer_is_that_of_the_gang_once_it_is_created(world: str, asked: str) -> None:
-    objects, running = WORLDS[world]
-    there, cluster = World(*copy.deepcopy(objects)), copy.deepcopy(ASKED[asked])
-    for each in running:
-        there.create(each)
-        there.settle(seconds=5)
-    before = len(there.api.history)
-    found = answer(there, cluster)
-    assert len(there.api.history) == before, "it changed something"
-    there.create(cluster)
-    there.settle(seconds=30)
+    found, there = asked_and_created(*WORLDS[world], ASKED[asked])
     status = there.status("train")
     if "placement" in status:
         assert found["fits"] == "Yes"
