@@ -64,6 +64,9 @@ GANGS = Resource(group="muster.dev", version="v1alpha1", plural="gangs", namespa
 GANG_QUEUES = Resource(
     group="muster.dev", version="v1alpha1", plural="gangqueues", namespaced=False
 )
+MEMBER_CLUSTERS = Resource(
+    group="muster.dev", version="v1alpha1", plural="memberclusters", namespaced=False
+)
 GANG_OFFERS = Resource(group="muster.dev", version="v1alpha1", plural="gangoffers", namespaced=True)
 CLAIMS = Resource(group="", version="v1", plural="persistentvolumeclaims", namespaced=True)
 VOLUMES = Resource(group="", version="v1", plural="persistentvolumes", namespaced=False)

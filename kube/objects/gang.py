@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from kube.objects.base import ObjectMeta, OrNull, Part, Quantities, Quantity, Slim
+from kube.objects.clusters.dispatch import QUOTA_RESERVED, GangDispatch
 from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
 _MOST_POD_SETS = 1024  # CEL rules on the items of a list need a bound on its length
@@ -21,7 +22,16 @@ Count = Annotated[int, Allows(**COUNT)]
 
 HELD_PHASES = ("Waiting", "Resumed", "Suspending")
 BASES = ("Now", "Forward", "Rate", "Unknown")
-PHASES = ("Gathering", "Queued", "Admitted", "Running", "Preempting", "Failed", "Finished")
+PHASES = (
+    "Gathering",
+    "Queued",
+    QUOTA_RESERVED,
+    "Admitted",
+    "Running",
+    "Preempting",
+    "Failed",
+    "Finished",
+)
 
 _MINIMUM_RULE = (
     "!has(self.minimum) || (has(self.count) && self.minimum <= self.count)",
@@ -298,8 +308,8 @@ class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
     schema_extra: ClassVar[dict[str, Any]] = ATOMIC
-    of_others: ClassVar[frozenset[str]] = frozenset({"expected_start"})
-    """What the forecaster writes: the coordinator leaves it as it is, and decides nothing by it."""
+    of_others: ClassVar[frozenset[str]] = frozenset({"expected_start", "dispatch"})
+    """What the forecaster and the dispatcher write: the coordinator leaves it as it is."""
 
     phase: Annotated[str, Allows(enum=list(PHASES))] = ""
     epoch: Annotated[
@@ -344,6 +354,14 @@ class GangStatus(Part, frozen=True):
         GangExpectedStart | None,
         Allows("When the gang is expected to start, where the forecaster runs."),
     ] = None
+    dispatch: Annotated[
+        GangDispatch | None,
+        Allows("The cluster that the gang is sent to, of a queue with spec.clusters."),
+    ] = None
+    dispatch_after: Annotated[
+        int,
+        Allows("The last attempt of which the coordinator knows that it is closed.", **COUNT),
+    ] = 0
 
 
 class GangMeta(ObjectMeta, frozen=True):

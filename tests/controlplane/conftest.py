@@ -64,6 +64,7 @@ def muster(
         crds=(
             definition(tmp_path_factory.mktemp("crds") / "provisioningrequests.yaml"),
             MANIFESTS / "member" / "crds" / "gangoffers.yaml",
+            MANIFESTS / "dispatcher" / "crds" / "memberclusters.yaml",
         ),
     )
     directory = tmp_path_factory.mktemp("controlplane") / "root"

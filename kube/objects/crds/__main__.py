@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from kube.objects.crds.app_wrapper import codeflare_crd, mcad_crd
-from kube.objects.crds.muster import gang_crd, gang_offer_crd, gang_queue_crd
+from kube.objects.crds.muster import gang_crd, gang_offer_crd, gang_queue_crd, member_cluster_crd
 from kube.objects.schema import Json
 
 
@@ -25,6 +25,8 @@ def _files() -> Iterator[tuple[str, str]]:
         ("crds/gangqueues.yaml", gang_queue_crd),
         # Apart: a cluster without it pays nothing for several clusters.
         ("member/crds/gangoffers.yaml", gang_offer_crd),
+        # Apart, for the cluster that sends gangs to those.
+        ("dispatcher/crds/memberclusters.yaml", member_cluster_crd),
         # Apart: others define these too, and theirs must not be replaced unasked.
         ("app-wrapper/crds/codeflare.yaml", codeflare_crd),
         # With both, kubectl takes `appwrapper` for the one of mcad.ibm.com.

@@ -4,6 +4,7 @@ import msgspec
 
 from kube.objects import names
 from kube.objects.clusters.gang_offer import GangOffer
+from kube.objects.clusters.member_cluster import MemberCluster
 from kube.objects.gang import Gang
 from kube.objects.queues.queue import GangQueue
 from kube.objects.schema import Json, structural_schema
@@ -17,6 +18,12 @@ _GANG_COLUMNS: list[Json] = [
     {"name": "Ready", "type": "string", "jsonPath": ".status.ready"},
     {"name": "Reason", "type": "string", "jsonPath": ".status.reason"},
     _AGE,
+    {
+        "name": "Cluster",
+        "type": "string",
+        "jsonPath": ".status.dispatch.cluster",
+        "priority": 1,
+    },
     # Not as a date: kubectl prints of those how long ago they are.
     {
         "name": "Expected Start",
@@ -45,6 +52,18 @@ _OFFER_COLUMNS: list[Json] = [
     {"name": "Reason", "type": "string", "jsonPath": ".status.reason"},
     _AGE,
     {"name": "Message", "type": "string", "jsonPath": ".status.message", "priority": 1},
+]
+
+
+_CONNECTED = '.status.conditions[?(@.type=="Connected")]'
+_COMPATIBLE = '.status.conditions[?(@.type=="Compatible")]'
+_MEMBER_COLUMNS: list[Json] = [
+    {"name": "State", "type": "string", "jsonPath": ".spec.state"},
+    {"name": "Connected", "type": "string", "jsonPath": f"{_CONNECTED}.status"},
+    {"name": "Compatible", "type": "string", "jsonPath": f"{_COMPATIBLE}.status"},
+    {"name": "Gangs", "type": "integer", "jsonPath": ".status.gangs"},
+    _AGE,
+    {"name": "Message", "type": "string", "jsonPath": f"{_CONNECTED}.message", "priority": 1},
 ]
 
 
@@ -79,6 +98,17 @@ def gang_offer_crd() -> Json:
     template = schema["properties"]["spec"]["properties"]["template"]["properties"]
     del template["spec"]["x-kubernetes-embedded-resource"]  # it is the spec of one, not an object
     return found
+
+
+def member_cluster_crd() -> Json:
+    """Define MemberCluster."""
+    spelled = {
+        "plural": "memberclusters",
+        "singular": "membercluster",
+        "kind": "MemberCluster",
+        "listKind": "MemberClusterList",
+    }
+    return _definition(MemberCluster, spelled, "Cluster", _MEMBER_COLUMNS)
 
 
 def written() -> tuple[tuple[Json, tuple[str, ...]], ...]:

@@ -18,6 +18,7 @@ from kube.objects.base import (
     SelectorRequirement,
     Slim,
 )
+from kube.objects.clusters.queue_clusters import QueueClusters
 from kube.objects.gang import COUNT, NAME, GangCondition
 from kube.objects.queues.fair_share import FairShare, FairSharing
 from kube.objects.queues.learned_durations import LearnedDurations
@@ -41,6 +42,10 @@ _LIMIT_RULES = (
         "borrowingLimit needs a parent to borrow from",
     ),
     ("has(self.parent) || !has(self.lendingLimit)", "lendingLimit needs a parent to lend to"),
+)
+_CLUSTERS_RULE = (
+    "!has(self.clusters) || !has(self.whenBlocked) || self.whenBlocked != 'Backfill'",
+    "a queue with clusters is Strict or BestEffort: Backfill needs nodes, which are not here",
 )
 
 # A pattern binds texts alone, so numbers have a rule. The API server refuses rules of which it
@@ -218,7 +223,7 @@ class Ageing(Slim, frozen=True):
 class GangQueueSpec(Part, frozen=True):
     """The rules of a queue."""
 
-    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES)
+    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES, _CLUSTERS_RULE)
 
     parent: Annotated[str, Allows("The queue to borrow from.", **NAME)] = ""
     quota: Annotated[
@@ -302,6 +307,13 @@ class GangQueueSpec(Part, frozen=True):
         Allows(
             "Cluster Autoscaler is asked for nodes by a ProvisioningRequest for gangs that are "
             "refused for room. Absent means never."
+        ),
+    ] = None
+    clusters: Annotated[
+        QueueClusters | None,
+        Allows(
+            "The MemberClusters that its gangs are sent to, each to one. Absent means that they "
+            "run on this cluster."
         ),
     ] = None
 

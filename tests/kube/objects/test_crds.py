@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from kube.codec.placement import placement_to_status
 from kube.objects import names
+from kube.objects.clusters.dispatch import QUOTA_RESERVED, is_its_turn, is_to_end
+from kube.objects.clusters.member_cluster import ACTIVE, MemberCluster
 from kube.objects.crds.__main__ import crd_yaml, main
 from kube.objects.crds.app_wrapper import codeflare_crd, mcad_crd
-from kube.objects.crds.muster import gang_crd, gang_offer_crd, gang_queue_crd
-from kube.objects.gang import Gang
+from kube.objects.crds.muster import gang_crd, gang_offer_crd, gang_queue_crd, member_cluster_crd
+from kube.objects.gang import Gang, GangStatus
 from kube.objects.queues.queue import GangQueue, GangQueueSpec, QueueSelector
 from kube.objects.schema import QUANTITY_PATTERN, structural_schema
 from scheduling.model.placement import Assignment, Placement
@@ -25,7 +27,7 @@ from scheduling.model.quantity import MAX_TEXT, BadQuantity, request_amount
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[3] / "manifests"
-CRDS = [gang_crd(), gang_queue_crd(), gang_offer_crd()]
+CRDS = [gang_crd(), gang_queue_crd(), gang_offer_crd(), member_cluster_crd()]
 WRAPPERS = [codeflare_crd(), mcad_crd()]
 
 
@@ -127,6 +129,7 @@ def test_gang_is_namespaced_and_queue_is_not() -> None:
         "Namespaced",
         "Cluster",
         "Namespaced",
+        "Cluster",
     ]
     assert gang_queue_crd()["spec"]["names"]["shortNames"] == ["gq"]
 
@@ -190,6 +193,7 @@ def test_a_queue_is_decoded_whole() -> None:
         },
         "provisioning": {"className": "a.b", "parameters": {"c": "d"}, "backoffSeconds": 9},
         "fairSharing": {"halfLifeSeconds": 3600, "weight": 2, "namespaceWeights": {"a": 3}},
+        "clusters": {"selector": {"matchLabels": {"gpu": "h100"}}, "order": ["east", "west"]},
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
     assert {*spec} == {*below(schema_of(gang_queue_crd()), "spec")["properties"]}
@@ -242,6 +246,7 @@ def test_phases() -> None:
     assert phase["enum"] == [
         "Gathering",
         "Queued",
+        "QuotaReserved",
         "Admitted",
         "Running",
         "Preempting",
@@ -277,6 +282,50 @@ def test_quantities(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "-1", "1x", "Gi", "1 Gi", "one", "1e", "1\n"])
 def test_no_quantities(text: str) -> None:
     assert not re.search(QUANTITY_PATTERN.replace("$", r"\Z"), text)
+
+
+# ---- several clusters
+
+
+def test_a_member_is_decoded_whole() -> None:
+    spec = {
+        "kubeconfigSecret": {"name": "east", "key": "config"},
+        "state": "Cordoned",
+        "namespaces": ["research"],
+    }
+    assert not misfits(spec, below(schema_of(member_cluster_crd()), "spec"))
+    assert {*spec} == {*below(schema_of(member_cluster_crd()), "spec")["properties"]}
+    read = msgspec.convert({"spec": spec}, MemberCluster).spec
+    assert msgspec.json.decode(msgspec.json.encode(read)) == spec
+
+
+def test_a_member_needs_a_secret_alone() -> None:
+    read = msgspec.convert({"spec": {"kubeconfigSecret": {"name": "east"}}}, MemberCluster).spec
+    assert (read.kubeconfig_secret.key, read.state, read.namespaces) == ("kubeconfig", ACTIVE, ())
+
+
+def dispatched(phase: str = QUOTA_RESERVED, **status: Any) -> GangStatus:
+    return msgspec.convert({"phase": phase, "placement": {"epoch": 1}, **status}, GangStatus)
+
+
+def test_a_gang_is_dispatched_while_its_quota_is_reserved() -> None:
+    assert is_its_turn(dispatched())
+    assert not is_its_turn(dispatched("Queued", placement=None))
+    assert not is_its_turn(dispatched("Running"))
+
+
+def test_an_attempt_that_is_closed_is_followed_once_the_coordinator_has_heard_of_it() -> None:
+    closed = {"attempt": 3, "term": 1, "phase": "Closed", "cluster": "east"}
+    assert not is_its_turn(dispatched(dispatch=closed))
+    assert not is_its_turn(dispatched(dispatch=closed, dispatchAfter=2))
+    assert is_its_turn(dispatched(dispatch=closed, dispatchAfter=3))
+    assert is_its_turn(dispatched(dispatch={**closed, "phase": "Asked"}))
+
+
+def test_a_gang_that_is_stopped_is_withdrawn_and_one_that_loses_surplus_is_not() -> None:
+    assert is_to_end(dispatched("Preempting", evictions=[{"reason": "Preempted"}]))
+    assert is_to_end(dispatched("Queued", placement=None))
+    assert not is_to_end(dispatched(evictions=[{"reason": "Preempted", "replicas": ["g/a"]}]))
 
 
 # ---- AppWrapper

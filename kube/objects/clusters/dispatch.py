@@ -1,0 +1,110 @@
+"""Gang.status.dispatch: the record of a gang that runs on another cluster, and who goes by it.
+
+The dispatcher alone writes the record, the coordinator the rest of the status. What either may do
+follows from both: `is_its_turn` and `is_to_end` are what the dispatcher asks of a Gang.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from kube.objects.base import OrNull, Part, Slim
+from kube.objects.schema import Allows, map_of, rules
+
+if TYPE_CHECKING:
+    from kube.objects.gang import GangStatus
+
+ASKED, OFFERED, STARTED, CLOSED = "Asked", "Offered", "Started", "Closed"
+DISPATCH_PHASES = (ASKED, OFFERED, STARTED, CLOSED)
+
+QUOTA_RESERVED = "QuotaReserved"
+"""Phase of a Gang whose turn it is: its quota is reserved, and the dispatcher finds its cluster."""
+
+MOST_REFUSALS = 100
+
+_POSITIVE: dict[str, Any] = {"minimum": 1, "format": "int64"}
+_CLUSTER: dict[str, Any] = {"maxLength": 253}
+_TERM_RULE = (
+    "!has(oldSelf.term) || (has(self.term) && self.term >= oldSelf.term)",
+    "written by an earlier leader: term must not decrease",
+)
+_ATTEMPT_RULE = (
+    "!has(oldSelf.attempt) || (has(self.attempt) && self.attempt >= oldSelf.attempt)",
+    "attempt must not decrease",
+)
+_CLUSTER_RULE = (
+    (
+        "!has(oldSelf.cluster) || oldSelf.cluster == '' || self.attempt != oldSelf.attempt || "
+        "(has(self.cluster) && self.cluster == oldSelf.cluster)"
+    ),
+    "an attempt stays on the cluster that was recorded for it",
+)
+
+
+class ClusterRefusal(Slim, frozen=True):
+    """Why one cluster does not take the gang now."""
+
+    cluster: Annotated[str, Allows("The MemberCluster.", required=True, **_CLUSTER)] = ""
+    message: Annotated[str, Allows("Why, in one line.", maxLength=1024)] = ""
+
+
+class GangDispatch(Part, frozen=True):
+    """Where the gang is sent; the dispatcher alone writes it, on the resourceVersion it read."""
+
+    schema_extra: ClassVar[dict[str, Any]] = rules(_TERM_RULE, _ATTEMPT_RULE, _CLUSTER_RULE)
+
+    attempt: Annotated[
+        int, Allows("Counts the tries to run it, on any cluster.", required=True, **_POSITIVE)
+    ] = 1
+    cluster: Annotated[
+        str,
+        Allows(
+            "The MemberCluster on which the attempt may start; absent until that is decided, then "
+            "the same to its end.",
+            **_CLUSTER,
+        ),
+    ] = ""
+    term: Annotated[
+        int, Allows("That of the last leader that wrote here.", required=True, **_POSITIVE)
+    ] = 0
+    phase: Annotated[
+        str,
+        Allows(
+            "Asked: clusters are asked for room. Offered: one is recorded. Started: it runs there, "
+            "or is created. Closed: nothing of the attempt runs, or ever will.",
+            required=True,
+            enum=list(DISPATCH_PHASES),
+        ),
+    ] = ASKED
+    message: Annotated[str, Allows("What the cluster says of it.", maxLength=32768)] = ""
+    refusals: Annotated[
+        OrNull[tuple[ClusterRefusal, ...]],
+        Allows(
+            "Why clusters do not take it, those that were asked.",
+            maxItems=MOST_REFUSALS,
+            **map_of("cluster"),
+        ),
+    ] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something of the attempt may run, or may still come."""
+        return self.phase != CLOSED
+
+
+def is_its_turn(status: "GangStatus") -> bool:
+    """Whether the dispatcher may ask clusters for the gang, and choose one.
+
+    Its quota is reserved, and not still for an attempt that is closed: the coordinator says by
+    `dispatchAfter` up to which attempt it has heard of the end.
+    """
+    found = status.dispatch
+    if status.phase != QUOTA_RESERVED or is_to_end(status):
+        return False
+    return found is None or found.is_open or found.attempt <= status.dispatch_after
+
+
+def is_to_end(status: "GangStatus") -> bool:
+    """Whether an attempt that is open is to be withdrawn: the gang holds its quota no more.
+
+    Also where it is about to lose it: another gang is to have it, or its user suspended it.
+    """
+    return status.placement is None or any(not each.replicas for each in status.evictions)
