@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from kube.objects import names
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
@@ -31,6 +33,7 @@ def test_the_pods_of_a_gang_have_no_field_owners_from_creation_to_running(plot: 
         assert owners(pod) == []
 
 
+@pytest.mark.long
 def test_a_pod_after_a_server_side_apply_is_tracked_from_then_on_and_still_released(
     plot: Plot,
 ) -> None:

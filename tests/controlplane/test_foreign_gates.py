@@ -1,5 +1,7 @@
 """Pods with gates of other controllers are not released, and those gates stay."""
 
+import pytest
+
 from kube.objects import names
 from tests.controlplane.plot import Plot, condition, gates
 from tests.controlplane.rayclusters import Json, gang, group
@@ -34,6 +36,7 @@ def test_a_gang_with_another_gate_waits_and_names_it_then_runs_when_it_is_remove
     plot.wait_running("held", 3)
 
 
+@pytest.mark.long
 def test_a_gang_whose_minimum_is_free_of_other_gates_runs_without_the_rest(plot: Plot) -> None:
     """Surplus pods with foreign gates do not hold the minimum back."""
     plot.add_node(3)
@@ -47,6 +50,7 @@ def test_a_gang_whose_minimum_is_free_of_other_gates_runs_without_the_rest(plot:
     plot.wait_running("free", 3)
 
 
+@pytest.mark.long
 def test_opting_out_leaves_the_gates_of_others_where_they_are(plot: Plot) -> None:
     """Only our own gate is ever removed."""
     plot.create(gang("leaves", group(replicas=1, schedulingGates=HELD)))

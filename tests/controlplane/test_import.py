@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner
 
@@ -60,6 +61,7 @@ def wait_active(plot: Plot, queue: str) -> None:
     plot.wait(told, f"queue {queue} to be active")
 
 
+@pytest.mark.long
 def test_a_forest_of_quota_trees_becomes_queues_that_are_active_with_its_quota(plot: Plot) -> None:
     text = imported("mcad", *forest(plot.name))
     said = queues(text)

@@ -1,5 +1,7 @@
 """A gang that KubeRay cannot complete says what was refused."""
 
+import pytest
+
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.quotas import add_quota, add_quota_of_defaults
@@ -29,6 +31,7 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
     plot.wait_running("cut", 3)
 
 
+@pytest.mark.long
 def test_a_gang_that_no_quota_ever_holds_is_suspended_until_that_is_raised(plot: Plot) -> None:
     plot.add_node(3)
     add_quota(plot, "small", {"pods": 2})
@@ -39,6 +42,7 @@ def test_a_gang_that_no_quota_ever_holds_is_suspended_until_that_is_raised(plot:
     plot.wait_running("cut", 3)
 
 
+@pytest.mark.long
 def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(
     plot: Plot, muster: Muster
 ) -> None:
@@ -60,6 +64,7 @@ def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(
     plot.wait(lambda: "\nmuster_kept_slots 0.0" in muster.metrics(), "no slot to be kept")
 
 
+@pytest.mark.long
 def test_slots_of_pods_that_cannot_be_made_go_to_the_next(plot: Plot) -> None:
     """A mistake in the template beside lost workers: KubeRay says that no pod of it is valid."""
     plot.add_node(5)
@@ -89,6 +94,7 @@ def most_workers(plot: Plot, name: str) -> int:
     return found
 
 
+@pytest.mark.long
 def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> None:
     """Surplus pods need not exist."""
     plot.add_node(4)

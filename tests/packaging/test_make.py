@@ -84,7 +84,7 @@ def test_make_test_tries_half_of_the_examples_and_the_same_each_time() -> None:
     assert used == {"not long": "repeatable", "not controlplane and not long": "quick"}
     names = ("repeatable", "quick", "muster")
     repeatable, quick, whole = (settings.get_profile(name) for name in names)
-    assert (repeatable.max_examples, repeatable.derandomize) == (30, True)
+    assert (repeatable.max_examples, repeatable.derandomize) == (20, True)
     assert (quick.max_examples, whole.max_examples) == (25, 100)
 
 

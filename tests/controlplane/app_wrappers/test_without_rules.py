@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from kube.api.client import Client
 from kube.api.credentials import load_access
 from kube.api.reviewed import HEARD, reviewed_since
@@ -38,6 +40,7 @@ async def since(cluster: Cluster) -> datetime | None:
         return await reviewed_since(client)
 
 
+@pytest.mark.long
 async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
     place: Place, muster: Muster
 ) -> None:
