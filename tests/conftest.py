@@ -41,8 +41,8 @@ _APART = (
 
 # How long an example takes says something of the machine, not of the code.
 settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# A quarter of the examples, for quick answers.
-settings.register_profile("quick", settings.get_profile("muster"), max_examples=25)
+# A few examples, for quick answers.
+settings.register_profile("quick", settings.get_profile("muster"), max_examples=15)
 # The same examples every time, so that a change is never refused for what another one brought.
 # A fifth of them, for what is tried again each time finds little more by number: all of them, new
 # ones too, are for `make test-long`.
@@ -50,6 +50,12 @@ settings.register_profile(
     "repeatable", settings.get_profile("muster"), derandomize=True, max_examples=20
 )
 settings.load_profile("muster")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave variants to `make test-long` and to `make test-versions`."""
+    if item.get_closest_marker("variant") is not None:
+        item.add_marker("long")
 
 
 def pytest_sessionstart() -> None:

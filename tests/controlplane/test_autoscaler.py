@@ -36,7 +36,7 @@ def evictions(muster: Muster) -> float:
     return sum(float(each.removeprefix(line)) for each in found)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_rays_autoscaler_scales_a_gang_whose_surplus_is_evicted(plot: Plot, muster: Muster) -> None:
     """It does not count pods that are being deleted, and takes gated ones for pending.
 

@@ -77,7 +77,7 @@ def test_bad_annotations_are_named_and_each_gang_runs_once_its_own_is_mended(plo
         plot.wait_running(name, 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_opt_ins_other_than_true_and_false_are_gated_and_misconfigured(plot: Plot) -> None:
     """The value was meant as something: releasing by mistake could not be undone, so it waits."""
     plot.add_node(12)
@@ -91,7 +91,7 @@ def test_opt_ins_other_than_true_and_false_are_gated_and_misconfigured(plot: Plo
         plot.wait_running(name, 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_minimum_above_the_most_that_the_autoscaler_may_make_is_misconfigured(
     plot: Plot,
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_misconfigured_gang_does_not_delay_another(plot: Plot) -> None:
     assert plot.status("bad")["reason"] == "Misconfigured"
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_running_gang_whose_annotation_breaks_goes_on_running(plot: Plot) -> None:
     """A typo in an annotation must not end a running cluster."""
     plot.add_node(4)
@@ -141,7 +141,7 @@ def test_a_key_that_muster_does_not_know_is_told_on_the_ray_cluster(plot: Plot) 
     assert condition(status, "KeysUnderstood")["status"] == "False"
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize("groups", [(), (group(replicas=0),)])
 def test_a_gang_without_workers_is_its_head(plot: Plot, groups: tuple[Json, ...]) -> None:
     """No worker group, or one without workers."""
@@ -151,7 +151,7 @@ def test_a_gang_without_workers_is_its_head(plot: Plot, groups: tuple[Json, ...]
     assert plot.status("alone")["ready"] == "1/1"
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize(("resource", "amount"), [("cpu", "10E"), ("memory", "1e30")])
 def test_requests_that_do_not_fit_64_bits_are_named_and_hold_no_other_gang_up(
     plot: Plot, resource: str, amount: str
@@ -165,7 +165,7 @@ def test_requests_that_do_not_fit_64_bits_are_named_and_hold_no_other_gang_up(
     plot.wait_running("good", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_requests_whose_sum_does_not_fit_64_bits_are_named(plot: Plot) -> None:
     """Each container alone is fine; kube-scheduler could not add them up either."""
     plot.add_node(3)
@@ -232,7 +232,7 @@ CONTRADICTIONS: list[tuple[Json, str]] = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize(("affinity", "reason"), CONTRADICTIONS)
 def test_contradictory_or_circular_affinity_gets_a_verdict_and_holds_no_other_gang_up(
     plot: Plot, affinity: Json, reason: str
@@ -268,7 +268,7 @@ def gang_of(plot: Plot, name: str) -> str:
     return str(plot.gangs().get(name, {}).get("spec", {}).get("rayClusterUid", ""))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_ray_cluster_made_again_while_old_pods_terminate_counts_only_its_own(
     plot: Plot,
 ) -> None:

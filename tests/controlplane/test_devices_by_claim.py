@@ -62,7 +62,7 @@ def test_one_of_two_gangs_runs_and_the_other_starts_once_the_devices_are_free(pl
     assert len(given(plot)) == 3
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_over_two_classes_starts_where_both_are_enough(plot: Plot) -> None:
     """A worker asks for a GPU and a NIC; the tighter node has GPUs alone."""
     plot.add_nodes(NodeSpec("bare", cpus=8), NodeSpec("whole", cpus=16))
@@ -96,7 +96,7 @@ def test_what_is_promised_stays_so_while_the_coordinator_restarts(
     assert plot.status("second")["phase"] == "Queued"
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_pool_of_another_generation_is_counted_by_its_newest_slices(plot: Plot) -> None:
     """A driver that finds fewer devices publishes the pool anew, and takes the old slice away."""
     add_gpus(plot)
@@ -108,7 +108,7 @@ def test_a_pool_of_another_generation_is_counted_by_its_newest_slices(plot: Plot
     plot.wait_running("late", 4)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_pods_that_would_take_the_devices_of_others_come_in_a_later_wave(plot: Plot) -> None:
     """A worker takes a GPU or else a NIC; released first, it would take the one GPU."""
     plot.add_node(8)
@@ -147,7 +147,7 @@ def test_a_claim_that_all_workers_share_is_allocated_once(plot: Plot) -> None:
     assert len(given(plot)) == 3
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_waits_for_its_claims_and_says_for_which(plot: Plot) -> None:
     """First the template is missing, then its class is; the rest is as usual."""
     plot.add_node(16)

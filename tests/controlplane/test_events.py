@@ -59,7 +59,7 @@ def test_describe_says_with_the_numbers_of_now_why_a_gang_waits(plot: Plot) -> N
     assert event["deprecatedCount"] >= 2
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_storm_of_patches_makes_a_handful_of_events(plot: Plot) -> None:
     """Each patch changes the reason for which the gang waits."""
     plot.add_node(8)

@@ -99,7 +99,7 @@ def waiting(line: Plot) -> Plot:
     return line
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_neither_writer_takes_the_fields_of_the_other(waiting: Plot) -> None:
     before = waiting.status("third")
     waiting.delete_whole("second")
@@ -135,7 +135,7 @@ def test_a_new_leader_leaves_estimates_as_they_are(waiting: Plot, muster: Muster
     assert told(waiting, "third")["first"] == before["expectedStart"]["first"]
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_kubectl_and_why_show_what_was_told(waiting: Plot) -> None:
     kubectl = ("get", "gang", "third", "-n", waiting.name, "-o", "wide")
     waiting.wait(  # it may be written anew between
@@ -148,7 +148,7 @@ def test_kubectl_and_why_show_what_was_told(waiting: Plot) -> None:
     assert "told by the forecaster at " in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_whose_duration_is_no_time_is_told_nothing_and_others_are(line: Plot) -> None:
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     line.create(asking(line, "first", "6h"))

@@ -33,7 +33,7 @@ def test_the_pods_of_a_gang_have_no_field_owners_from_creation_to_running(plot: 
         assert owners(pod) == []
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_pod_after_a_server_side_apply_is_tracked_from_then_on_and_still_released(
     plot: Plot,
 ) -> None:

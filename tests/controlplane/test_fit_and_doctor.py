@@ -77,7 +77,7 @@ def test_fit_says_what_is_then_decided(plot: Plot, reader: Path, tmp_path: Path)
     assert sum(each["pods"] for each in admitted[0]["placement"]) == 4
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     plot: Plot, tmp_path: Path
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_tenant_is_told_of_the_quota_and_of_what_is_not_judged(
     assert f"the cluster does not serve AppWrapper of {head['apiVersion']}" in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_team_that_may_get_its_own_queue_alone_is_told_of_its_quota(
     plot: Plot, tmp_path: Path
 ) -> None:

@@ -71,7 +71,7 @@ def asked_for(plot: Plot) -> dict[str, tuple[str, int]]:
     return {each["name"]: (each["uid"], each["generation"]) for each in there}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_why_tells_when_a_gang_that_waits_is_expected_to_start(line: Plot) -> None:
     second, after = expected(line, "second")
     assert abs(after - 6 * HOUR) < 120

@@ -36,7 +36,7 @@ def test_a_gang_with_another_gate_waits_and_names_it_then_runs_when_it_is_remove
     plot.wait_running("held", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_whose_minimum_is_free_of_other_gates_runs_without_the_rest(plot: Plot) -> None:
     """Surplus pods with foreign gates do not hold the minimum back."""
     plot.add_node(3)
@@ -50,7 +50,7 @@ def test_a_gang_whose_minimum_is_free_of_other_gates_runs_without_the_rest(plot:
     plot.wait_running("free", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_opting_out_leaves_the_gates_of_others_where_they_are(plot: Plot) -> None:
     """Only our own gate is ever removed."""
     plot.create(gang("leaves", group(replicas=1, schedulingGates=HELD)))

@@ -91,7 +91,7 @@ def test_a_labelled_cluster_gets_a_user_then_a_secret_and_leaves_nothing(
     assert json.loads(report)["primary"] == redis.servers[0]
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_rayjobs_and_rayservices_hand_the_label_on_and_stay_as_they_are(plot: Plot) -> None:
     plot.add_node(4)  # for what cleans Redis up at its end
     job = plot.create(ray_job("job", group(replicas=1), labels=LABELLED, backoffLimit=2))
@@ -116,7 +116,7 @@ def test_rayjobs_and_rayservices_hand_the_label_on_and_stay_as_they_are(plot: Pl
     assert secret_of(changed["spec"].get(FIELD), ADDRESS) in named
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_names_as_long_as_kuberay_takes_them_get_users_and_go(
     plot: Plot, users: Path, redis: FakeRedis
 ) -> None:
@@ -138,7 +138,7 @@ def test_names_as_long_as_kuberay_takes_them_get_users_and_go(
 # ---- what stays and what is refused
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_options_stay_whatever_a_change_says(plot: Plot) -> None:
     plot.add_node(4)  # for what cleans Redis up at its end
     plot.create(ray_cluster("safe", group(replicas=1), labels=LABELLED))
@@ -225,7 +225,7 @@ def test_others_make_no_secret_of_its_names(plot: Plot) -> None:
     assert "are of Muster; allowed: another name" in refused(plot, body)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_without_the_webhook_the_policy_keeps_the_options(plot: Plot) -> None:
     plot.add_node(4)  # for what cleans Redis up at its end
     plot.create(ray_cluster("safe", group(replicas=1), labels=LABELLED))

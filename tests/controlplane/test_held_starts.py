@@ -60,7 +60,7 @@ def test_a_held_gang_has_no_pods_until_it_runs_whole(plot: Plot, recorder: Recor
     assert (suspended(plot, "second"), phase(plot, "second")) == (False, "Resumed")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_rayjob_of_a_queue_that_holds_runs_and_one_with_a_deadline_is_gated(
     plot: Plot, recorder: Recorder
 ) -> None:
@@ -95,7 +95,7 @@ def _waiting(plot: Plot, job: str) -> Iterator[str]:
             yield name
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_an_opt_out_resumes_it_and_a_rayservice_is_never_held(plot: Plot) -> None:
     plot.add_node(1)
     plot.create(held("out", 2))
@@ -163,7 +163,7 @@ def webhook_down(muster: Muster) -> Iterator[Muster]:
     muster.wait_ready()
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_what_is_created_while_the_webhook_is_down_is_gated_as_ever(
     plot: Plot, webhook_down: Muster
 ) -> None:

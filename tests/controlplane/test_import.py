@@ -61,7 +61,7 @@ def wait_active(plot: Plot, queue: str) -> None:
     plot.wait(told, f"queue {queue} to be active")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_forest_of_quota_trees_becomes_queues_that_are_active_with_its_quota(plot: Plot) -> None:
     text = imported("mcad", *forest(plot.name))
     said = queues(text)

@@ -70,7 +70,7 @@ def waiting_gang(name: str, priority_class: str) -> Json:
     return gang(name, workers, head_group=head(priorityClassName=priority_class))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_positions_of_waiting_gangs_go_by_priority_then_age(plot: Plot) -> None:
     """The pods' priority decides, or a lower annotation; of equals the older stands first.
 
@@ -97,7 +97,7 @@ def test_positions_of_waiting_gangs_go_by_priority_then_age(plot: Plot) -> None:
     }
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_gang_of_higher_priority_starts_first_when_room_comes(plot: Plot) -> None:
     """The order is not only printed."""
     high = plot.add_priority_class("high", 20_000)

@@ -107,7 +107,7 @@ def rule(policy: str, seconds: int) -> Json:
     return {"policy": policy, "condition": {"jobStatus": "SUCCEEDED", "ttlSeconds": seconds}}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_room_of_a_rayjob_ends_as_its_deletion_rules_say(
     plot: Plot, dashboards: Dashboards
 ) -> None:
@@ -130,7 +130,7 @@ def test_the_room_of_a_rayjob_ends_as_its_deletion_rules_say(
     plot.wait_no_gang(cluster)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_rayjob_that_its_deadline_ends_while_it_waits_was_warned_and_takes_no_room(
     plot: Plot, dashboards: Dashboards
 ) -> None:
@@ -169,7 +169,7 @@ def cron_job(name: str, *groups: Json, schedule: str) -> Json:
     }
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.skipif(not cron_jobs(), reason="this release of KubeRay has no RayCronJobs")
 def test_the_rayjobs_of_a_raycronjob_are_gangs_where_their_namespace_says_so(
     plot: Plot, dashboards: Dashboards
@@ -189,7 +189,7 @@ def test_the_rayjobs_of_a_raycronjob_are_gangs_where_their_namespace_says_so(
     assert all(is_held(pod) for pod in plot.wait_pods(cluster, 2))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_worker_that_is_named_to_be_deleted_leaves_its_room_to_others(plot: Plot) -> None:
     """As a person or Ray's autoscaler asks for it: no replacement comes, so no slot is kept."""
     plot.add_equal_nodes(3, cpus=1)
@@ -205,7 +205,7 @@ def test_a_worker_that_is_named_to_be_deleted_leaves_its_room_to_others(plot: Pl
     assert "slot" not in plot.status("shrinks")["message"]
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_whose_template_is_changed_is_recreated_whole(plot: Plot) -> None:
     """Also where it is changed once more before that; what waits for its room gets none of it."""
     plot.add_node(4)

@@ -95,7 +95,7 @@ def test_an_owner_lives_with_a_ray_cluster(
     assert "may not create gangqueues.muster.dev" in refused(owner, "queue", "create", "x")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_an_owner_who_may_get_the_queue_is_told_its_answer(
     plot: Plot, people: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -119,7 +119,7 @@ def test_an_owner_who_may_get_the_queue_is_told_its_answer(
     assert not plot.all("RayCluster")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_user_submits_jobs_and_changes_no_ray_cluster(
     plot: Plot, people: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -152,7 +152,7 @@ def test_a_user_submits_jobs_and_changes_no_ray_cluster(
     done(user, "delete", "--job", "nightly", "--yes")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_admin_configures_queues_and_all_ray_clusters(
     plot: Plot, people: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -174,7 +174,7 @@ def test_the_admin_configures_queues_and_all_ray_clusters(
     )
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_verb_names_the_rayjob_that_owns_a_ray_cluster(
     plot: Plot, people: dict[str, Path]
 ) -> None:

@@ -85,7 +85,7 @@ def test_the_submitter_of_a_ray_job_runs_as_it_was_foreseen(plot: Plot, template
     assert (owner["kind"], owner["name"], owner["controller"]) == ("Job", "job", True)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_submitter_of_a_ray_job_has_room_beside_its_gang(plot: Plot) -> None:
     """KubeRay makes it when the last worker runs: meanwhile no other gang takes its room."""
     plot.add_node(2)
@@ -112,7 +112,7 @@ def bound(plot: Plot) -> Counter[str]:
     return Counter(label(pod, "job-name") or label(pod, names.RAY_CLUSTER) for pod in pods)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize(("cpus", "phase"), [(4, "Running"), (1, "Queued")])
 def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(
     plot: Plot, cpus: int, phase: str
@@ -140,7 +140,7 @@ def test_redis_cleanup_runs_when_a_gang_with_fault_tolerance_is_deleted(
     plot.wait_gone("RayCluster", "durable")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gated_template_of_a_plain_ray_cluster_keeps_only_its_own_gate(plot: Plot) -> None:
     """A pod held by another controller is left alone, and gets no gate of ours."""
     plot.add_node(4)

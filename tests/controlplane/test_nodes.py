@@ -35,7 +35,7 @@ CONSTRAINTS = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize(("constraint", "allowed"), CONSTRAINTS)
 def test_pods_land_where_selector_and_affinity_allow(
     plot: Plot, constraint: Json, allowed: set[str]
@@ -82,7 +82,7 @@ def test_a_gang_whose_node_is_cordoned_waits_and_starts_after_uncordon(plot: Plo
     plot.wait_running("patient", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_pods_that_tolerate_everything_start_on_no_node_that_is_being_deleted(plot: Plot) -> None:
     """Karpenter deletes the Node first, and its finalizer holds it while the node is drained."""
     plot.add_node(3)
@@ -97,7 +97,7 @@ def test_pods_that_tolerate_everything_start_on_no_node_that_is_being_deleted(pl
     plot.patch_node("node", {"metadata": {"finalizers": None}})
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_node_that_gets_its_label_later_is_taken_then(plot: Plot) -> None:
     """A changed node is a reason to decide again."""
     plot.add_node(3)
@@ -107,7 +107,7 @@ def test_a_node_that_gets_its_label_later_is_taken_then(plot: Plot) -> None:
     plot.wait_running("waits", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_node_is_taken_once_it_declares_what_a_pod_needs(plot: Plot) -> None:
     """kube-scheduler 1.36 infers the feature from the pod's restart rules."""
     plot.add_node(3)

@@ -48,7 +48,7 @@ def test_a_label_makes_a_gang_that_is_released_whole_and_pinned(plot: Plot) -> N
     assert [pin(pod) for pod in pods] == [[plot.node("node")]] * 3
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_an_annotation_makes_a_gang(plot: Plot) -> None:
     """For users who may not set labels: an annotation says the same."""
     plot.add_node(3)
@@ -73,7 +73,7 @@ def test_every_ray_cluster_of_an_opted_in_namespace_is_a_gang_but_those_that_say
     plot.wait(lambda: set(plot.gangs()) == {"silent"}, "the one Gang, that of the probe being gone")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize(("label", "annotation"), [("true", "false"), ("false", "true")])
 def test_a_label_beats_an_annotation(plot: Plot, label: str, annotation: str) -> None:
     """One order for all: label, then annotation, then namespace."""
@@ -103,7 +103,7 @@ def test_a_waiting_gang_that_opts_out_gets_its_pods_back_unpinned(plot: Plot) ->
     assert [pin(pod) for pod in pods] == [[]] * 3
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_running_gang_that_opts_out_keeps_its_pods_and_loses_its_gang(plot: Plot) -> None:
     """Nothing that runs is disturbed; a worker that comes later is left alone."""
     plot.add_node(3)
@@ -117,7 +117,7 @@ def test_a_running_gang_that_opts_out_keeps_its_pods_and_loses_its_gang(plot: Pl
     assert sorted(pin(pod) for pod in pods) == [[], [plot.node("node")], [plot.node("node")]]
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_namespace_that_opts_out_lets_its_silent_gangs_go(plot: Plot) -> None:
     """The same for a gang that is one only because its namespace said so."""
     plot.add_node(2)
@@ -132,7 +132,7 @@ def test_a_namespace_that_opts_out_lets_its_silent_gangs_go(plot: Plot) -> None:
     assert [gates(pod) for pod in plot.pods("silent")] == [[]] * 3
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_opting_in_later_touches_only_new_pods(plot: Plot) -> None:
     """A pod that runs is not disturbed; one that comes later is gated and placed."""
     plot.add_node(4)
@@ -177,7 +177,7 @@ def test_the_ray_cluster_of_a_labelled_job_or_service_is_the_gang(
     plot.wait_running(name, 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_ray_job_that_does_not_opt_in_makes_no_gang(plot: Plot) -> None:
     """The RayCluster of a plain RayJob runs as ever."""
     plot.add_node(4)

@@ -225,7 +225,7 @@ def test_a_gang_starts_whole_without_a_webhook(plot: Plot) -> None:
     assert all(pin(pod) for pod in pods)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_pods_of_no_gang_are_let_go_in_a_namespace_of_gangs(plot: Plot) -> None:
     """A label of the namespace makes gangs, and one of a RayCluster takes it out of them."""
     plot.add_node(2)
@@ -239,7 +239,7 @@ def test_pods_of_no_gang_are_let_go_in_a_namespace_of_gangs(plot: Plot) -> None:
     assert all(is_held(pod) for pod in plot.wait_pods("silent", 3))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_members_that_no_policy_gated_are_told_and_made_again(plot: Plot) -> None:
     """What came while the policy was not in force; those without room come back gated."""
     plot.add_node(2)

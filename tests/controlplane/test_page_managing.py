@@ -146,7 +146,7 @@ async def configure(plot: Plot, admin: Tab, owner: Tab) -> None:
     await done(admin, f"clusters/{plot.name}/train/delete")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_command_serves_people_over_tls_each_with_their_own_rights(
     plot: Plot, tmp_path: Path
 ) -> None:

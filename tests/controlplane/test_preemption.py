@@ -107,7 +107,7 @@ def test_a_budget_keeps_a_gang_and_another_one_goes(plot: Plot) -> None:
     plot.delete("PodDisruptionBudget", "two")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_that_is_half_gone_ends_whole_though_the_other_was_deleted(plot: Plot) -> None:
     """A budget lets one pod go, and the queue deletes the others much later."""
     plot.add_priority_class("urgent", 1000)
@@ -128,7 +128,7 @@ def test_a_gang_that_is_half_gone_ends_whole_though_the_other_was_deleted(plot: 
     assert condition(plot.status("low"), "Evicted")["status"] == "False"
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_pods_that_a_budget_keeps_are_deleted_where_the_queue_says_so(plot: Plot) -> None:
     plot.add_priority_class("urgent", 1000)
     labels = with_queue(plot, 3, deleteAfterSeconds=1)
@@ -144,7 +144,7 @@ def test_pods_that_a_budget_keeps_are_deleted_where_the_queue_says_so(plot: Plot
     assert plot.get("PodDisruptionBudget", "low")["spec"]["minAvailable"] == 3
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_for_which_others_end_is_stopped_itself_for_a_higher_one(plot: Plot) -> None:
     """The victim's pods linger, so that the higher gang comes while they end.
 

@@ -94,7 +94,7 @@ def take_back(plot: Plot, queue: str, folder: Path) -> None:
     plot.cluster.kubectl("create", "-f", str(kept))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_what_a_namespace_used_is_in_the_status_of_a_queue_with_fair_sharing(plot: Plot) -> None:
     plot.add_node(10)
     plot.add_queue("fair", quota={"cpu": "8"}, fairSharing={"weight": 2})
@@ -139,7 +139,7 @@ def test_a_queue_in_use_is_not_deleted_by_a_slip(plot: Plot, tmp_path: Path) -> 
     plot.wait_no_queue("top")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_whole_tree_goes_by_a_second_call(plot: Plot, tmp_path: Path) -> None:
     """The first one stops at the parent, and takes those below it."""
     plot.add_queue("top")

@@ -31,7 +31,7 @@ def wait_uses(plot: Plot, queue: str, summary: str) -> None:
     plot.wait(told, f"queue {queue} to use {summary}")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_that_fits_waits_for_none_that_came_before_it(plot: Plot) -> None:
     """Two nodes have 450m left each: 427m twice fits, 850m at once only in the aggregate."""
     plot.add_equal_nodes(2, cpus="1")
@@ -51,7 +51,7 @@ def test_a_gang_that_fits_waits_for_none_that_came_before_it(plot: Plot) -> None
     plot.wait_phase("aggregate", "Queued", "InsufficientResources", "660m")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_queue_borrows_what_others_leave_idle(plot: Plot) -> None:
     """CPU, memory and GPUs at once, as long as the other queue does not ask for its own."""
     plot.add_nodes(*copies(NodeSpec("gpu", cpus=8, memory="64Gi", gpus=8), 3))
@@ -148,7 +148,7 @@ def test_quota_that_comes_while_gangs_run_counts_them_and_survives_a_restart(
     plot.wait_running("second", 2)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_tree_that_is_added_does_not_touch_gangs_that_it_does_not_select(plot: Plot) -> None:
     """Gangs of a namespace that no queue selects run in the default queue, as before."""
     plot.add_node(8)
@@ -161,7 +161,7 @@ def test_a_tree_that_is_added_does_not_touch_gangs_that_it_does_not_select(plot:
     assert plot.gangs()["free"]["spec"]["queue"] == "default"
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_queue_that_is_deleted_while_it_is_applied_again(plot: Plot) -> None:
     """It goes with its last gang, and the gang that waits starts once it is there again."""
     plot.add_node(8)
@@ -181,7 +181,7 @@ def test_a_queue_that_is_deleted_while_it_is_applied_again(plot: Plot) -> None:
     plot.wait_running("waits", 2)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_queue_that_is_stopped_and_drained_goes_on_as_it_was(plot: Plot) -> None:
     """The stop is of the queue above."""
     plot.add_node(8)
@@ -201,7 +201,7 @@ def test_a_queue_that_is_stopped_and_drained_goes_on_as_it_was(plot: Plot) -> No
     plot.wait_running("waits", 2)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_parent_that_comes_changes_and_goes_while_gangs_wait(plot: Plot) -> None:
     plot.add_node(8)
     plot.add_queue("leaf", parent=plot.queue("top"))
@@ -222,7 +222,7 @@ def test_a_parent_that_comes_changes_and_goes_while_gangs_wait(plot: Plot) -> No
     wait_uses(plot, "top", "cpu 4/4")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_quota_without_loans_is_hard_and_a_forest_has_many_trees(plot: Plot) -> None:
     """Each tree has its own resources; a gang waits for its quota though nodes are free."""
     plot.add_node(8)

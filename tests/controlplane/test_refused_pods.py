@@ -31,7 +31,7 @@ def test_a_resource_quota_that_refuses_pods_is_the_reason_until_it_is_lifted(plo
     plot.wait_running("cut", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_that_no_quota_ever_holds_is_suspended_until_that_is_raised(plot: Plot) -> None:
     plot.add_node(3)
     add_quota(plot, "small", {"pods": 2})
@@ -42,7 +42,7 @@ def test_a_gang_that_no_quota_ever_holds_is_suspended_until_that_is_raised(plot:
     plot.wait_running("cut", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(
     plot: Plot, muster: Muster
 ) -> None:
@@ -64,7 +64,7 @@ def test_a_running_gang_says_that_the_replacement_of_a_lost_worker_is_refused(
     plot.wait(lambda: "\nmuster_kept_slots 0.0" in muster.metrics(), "no slot to be kept")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_slots_of_pods_that_cannot_be_made_go_to_the_next(plot: Plot) -> None:
     """A mistake in the template beside lost workers: KubeRay says that no pod of it is valid."""
     plot.add_node(5)
@@ -94,7 +94,7 @@ def most_workers(plot: Plot, name: str) -> int:
     return found
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_whose_surplus_is_refused_runs_with_its_minimum(plot: Plot) -> None:
     """Surplus pods need not exist."""
     plot.add_node(4)

@@ -50,7 +50,7 @@ def test_the_head_waits_for_workers_that_could_not_begin_after_it(plot: Plot) ->
     assert sorted(pin(pod)[0] for pod in pods) == nodes
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_lost_worker_that_cannot_begin_any_more_keeps_its_gate(plot: Plot) -> None:
     """It says why; released to its old slot it would be refused, deleted and made for ever."""
     add_zones(plot)

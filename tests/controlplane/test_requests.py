@@ -29,7 +29,7 @@ def autoscaled(make: Any, name: str) -> Json:
     return made
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize(
     ("cpus", "memory", "fits"),
     [
@@ -57,7 +57,7 @@ def test_side_cars_and_init_containers_count_as_kube_scheduler_counts_them(
         plot.wait_phase("gang", "Queued", "NeverFits", "the gang needs")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_restartable_init_containers_and_overhead_of_several_containers_add_up(plot: Plot) -> None:
     """A native side-car runs beside the Ray container for good, so both need their room."""
     side = {"name": "side", "image": "none", "restartPolicy": "Always", "resources": requests()}
@@ -95,7 +95,7 @@ def test_the_holders_of_the_room_are_named_and_written_down(plot: Plot) -> None:
     plot.wait_message("waits", f"2 of 4 cpu are held by {gang_held}, 1 by {bare_held}")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_pod_slots_count(plot: Plot) -> None:
     """A node with free CPUs and no free pod slot takes no pod."""
     plot.add_node(8, pods=2)

@@ -46,7 +46,7 @@ def test_the_minimum_starts_and_the_surplus_follows_as_room_comes(plot: Plot) ->
     plot.wait_running("grows", 4)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_lost_worker_that_comes_back_in_another_shape_is_placed(plot: Plot) -> None:
     """The template was changed meanwhile: the slot does not fit it, nor count as its own."""
     plot.add_node(3)
@@ -73,7 +73,7 @@ def sizes(plot: Plot, name: str) -> list[str]:
     return [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in bound]
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_minimum_that_does_not_fit_holds_the_whole_gang(plot: Plot) -> None:
     """Room for the head and one worker is no room for a minimum of two."""
     plot.add_node(2)
@@ -85,7 +85,7 @@ def test_a_minimum_that_does_not_fit_holds_the_whole_gang(plot: Plot) -> None:
     assert (len(plot.bound("waits")), held(plot, "waits")) == (3, 1)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_running_gang_that_is_scaled_up_waits_for_room_and_says_so(plot: Plot) -> None:
     """Of the new workers one fits; the other waits, and those that run go on."""
     plot.add_node(4)
@@ -100,7 +100,7 @@ def test_a_running_gang_that_is_scaled_up_waits_for_room_and_says_so(plot: Plot)
     plot.wait_running("scaled", 5)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_running_gang_that_is_scaled_down_gives_its_room_back(plot: Plot) -> None:
     """The next gang starts in the room of the workers that went."""
     plot.add_node(4)
@@ -132,7 +132,7 @@ def test_a_lost_worker_keeps_its_slot_for_its_replacement(plot: Plot) -> None:
     assert plot.bound("greedy") == {}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_head_that_fails_comes_back_to_its_slot(plot: Plot) -> None:
     """The same for the head, without which no worker is of use; KubeRay deletes it itself."""
     plot.add_node(3)
@@ -159,7 +159,7 @@ def restarting(pod: Json, *, up: bool) -> Json:
     return {"containerStatuses": containers, "conditions": said}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_containers_that_restart_cost_a_gang_nothing(plot: Plot) -> None:
     """The pods stay; the gang is below its minimum meanwhile, and whole again by itself."""
     plot.add_node(3)
@@ -198,7 +198,7 @@ def let_end(plot: Plot, pod: str) -> None:
     plot.patch("Pod", pod, {"metadata": {"finalizers": None}})
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_worker_that_hangs_on_a_node_out_of_reach_is_replaced_elsewhere(plot: Plot) -> None:
     """KubeRay makes the next one when the first is gone; then its slot is of no use to it."""
     plot.add_nodes(NodeSpec("first", cpus=1), NodeSpec("second", cpus=1))
@@ -213,7 +213,7 @@ def test_a_worker_that_hangs_on_a_node_out_of_reach_is_replaced_elsewhere(plot: 
     plot.wait_running("loses", 2)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_replica_of_which_one_pod_hangs_is_replaced_beside_it(plot: Plot) -> None:
     """KubeRay makes all of it again at once where one of its pods failed."""
     plot.add_nodes(*(NodeSpec(name, cpus=1) for name in ("first", "second", "third")))
@@ -292,7 +292,7 @@ def test_replicas_of_several_hosts_start_whole(plot: Plot) -> None:
     plot.wait_running("slices", 5)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.parametrize("cpus", [4, 3])
 def test_a_minimum_of_several_hosts_counts_pods(plot: Plot, cpus: int) -> None:
     """Two replicas of two hosts and a head are five pods."""

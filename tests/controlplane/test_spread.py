@@ -49,7 +49,7 @@ def test_workers_wait_for_room_in_the_zone_that_holds_least(plot: Plot) -> None:
     assert zones(plot, 4) == {"a": 2, "b": 2}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_min_domains_let_pinned_pods_pass(plot: Plot) -> None:
     """One for each node: kube-scheduler would refuse a second one once it is pinned there."""
     add_zones(plot, a1=9, a2=9, b1=9, b2=9)
@@ -61,7 +61,7 @@ def test_min_domains_let_pinned_pods_pass(plot: Plot) -> None:
     assert nodes == {plot.node(name) for name in ("a1", "a2", "b1", "b2")}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_constraint_that_ignores_the_pin_is_kept_in_whatever_order(plot: Plot) -> None:
     """kube-scheduler still judges each of them over all zones."""
     add_zones(plot, a1=9, b1=9, c1=9)

@@ -150,7 +150,7 @@ def _without_submitter(pod: Json) -> Json:
     }
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_rayjob_of_each_mode_is_stopped_and_reaches_its_second_end(
     plot: Plot, dashboards: Dashboards
 ) -> None:
@@ -207,7 +207,7 @@ def test_a_rayjob_with_a_retry_that_cannot_be_suspended_is_tried_again(
         assert job.status["failed"] == 1
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_sidecar_job_that_lost_its_head_keeps_no_slot_for_it(
     plot: Plot, dashboards: Dashboards
 ) -> None:

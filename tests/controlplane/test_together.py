@@ -52,7 +52,7 @@ def test_the_pair_of_the_page_starts_whole_once_both_are_there(
     assert stamp(plot, "trainer") == stamp(plot, "feeder") != ""
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_pair_that_fits_not_waits_whole_and_says_why_in_numbers(
     plot: Plot, recorder: Recorder
 ) -> None:

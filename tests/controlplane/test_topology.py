@@ -58,7 +58,7 @@ def test_a_gang_starts_inside_one_zone(plot: Plot) -> None:
     assert domains(plot, "together") == {"zone-b": 3}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_two_gangs_take_a_zone_each(plot: Plot) -> None:
     add_zone(plot, "zone-a", 2, 2)
     add_zone(plot, "zone-b", 2, 2)
@@ -72,7 +72,7 @@ def test_two_gangs_take_a_zone_each(plot: Plot) -> None:
     }
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_without_a_zone_names_the_best_and_starts_when_it_grows(plot: Plot) -> None:
     add_zone(plot, "zone-a", 2)
     add_zone(plot, "zone-b", 2, 1)
@@ -119,7 +119,7 @@ def test_each_replica_of_two_hosts_lands_in_one_rack(plot: Plot) -> None:
     assert {each["replica"] for each in placed["assignments"]} == found.keys()
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_replica_that_lost_a_pod_is_made_again_into_its_rack(plot: Plot) -> None:
     """KubeRay deletes the other half; the new replica takes the slots, no other gang does."""
     add_rack(plot, "rack-a", 1, 2)
@@ -142,7 +142,7 @@ def _replicas(plot: Plot, name: str) -> set[str]:
     return {label(pod, names.RAY_REPLICA_NAME) for pod in plot.pods(name, "worker")}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_replicas_that_no_rack_holds_wait(plot: Plot) -> None:
     add_rack(plot, "rack-a", 1, 2)
     add_rack(plot, "rack-b", 1)

@@ -46,7 +46,7 @@ def test_an_unsupported_constraint_is_named_and_no_other_gang_waits(
     assert all(is_held(pod) for pod in plot.wait_pods("special", 3))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
     """Two workers, one node, one port: the gang waits, says that it is a port, others run."""
     plot.add_node(6)
@@ -60,7 +60,7 @@ def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
     assert all(is_held(pod) for pod in plot.wait_pods("ports", 3))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:
     """Members of a gang count for each other, though none is bound yet."""
     plot.add_node(6)
@@ -75,7 +75,7 @@ def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:
     plot.wait_running("apart", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_preferred_constraints_do_not_count(plot: Plot) -> None:
     """What only scores can never make kube-scheduler refuse a node."""
     plot.add_node(3)

@@ -82,7 +82,7 @@ def test_a_gang_names_the_claim_that_it_waits_for_and_starts_once_it_is_bound(pl
     plot.wait_running("trainer", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_scratch_volume_for_each_worker_is_made_where_its_class_allows(plot: Plot) -> None:
     """Every claim waits for its pod; kube-scheduler has it bound on the node of the pin."""
     plot.add_nodes(
@@ -98,7 +98,7 @@ def test_a_scratch_volume_for_each_worker_is_made_where_its_class_allows(plot: P
     plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claims to say that they are bound")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_workers_start_where_the_free_volumes_are_enough(plot: Plot) -> None:
     """The claim is bound to the only disk, which is on one of two equal nodes."""
     plot.add_nodes(NodeSpec("one", cpus=8), NodeSpec("two", cpus=8))
@@ -112,7 +112,7 @@ def test_workers_start_where_the_free_volumes_are_enough(plot: Plot) -> None:
     plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claim to say that it is bound")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_claim_is_named_for_which_there_may_be_no_volume_until_one_is_kept(plot: Plot) -> None:
     """Two claims, and a disk on each node: on one node only one of them would find its volume."""
     plot.add_nodes(NodeSpec("one", cpus=8), NodeSpec("two", cpus=8))

@@ -34,7 +34,7 @@ def test_ray_pods_wait_for_the_webhook_and_no_others_do(plot: Plot, webhook_down
     plot.wait_running("waits", 3)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_running_gang_and_a_waiting_one_do_not_need_the_webhook(
     plot: Plot, muster: Muster
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_running_gang_and_a_waiting_one_do_not_need_the_webhook(
         muster.wait_ready()
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_only_rayclusters_with_state_in_redis_wait_for_the_webhook(
     plot: Plot, webhook_down: Muster
 ) -> None:

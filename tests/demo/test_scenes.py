@@ -31,12 +31,12 @@ def failed(stage: Stage, claims: list[Claim]) -> list[str]:
     return [*texts, f"logs: {stage.cluster.logs}"] if texts else []
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_of_two_clusters_one_runs_and_the_other_waits_whole(stage: Stage) -> None:
     assert not failed(stage, two_clusters(stage))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_scattered_gpus_are_not_taken(stage: Stage) -> None:
     assert not failed(stage, scattered_gpus(stage))
 
@@ -86,7 +86,7 @@ def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> Non
     assert stage.never_together(pair).holds is False
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_scene_leaves_nothing_for_the_next(stage: Stage) -> None:
     stage.clear()
     assert not stage.world.rows()

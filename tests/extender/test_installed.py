@@ -127,7 +127,7 @@ def test_certificates_are_made_once(cluster: Cluster, certificates: Path) -> Non
     assert cluster.api.get(path)["data"] == before
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_certificate_that_is_lost_is_made_anew(cluster: Cluster, certificates: Path) -> None:
     """By the one that holds the Lease."""
     path = f"{SECRETS}/{SECRET}"

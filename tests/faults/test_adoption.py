@@ -70,7 +70,7 @@ def test_a_part_that_never_ran_whole_is_given_back_and_starts_whole_later(
     plot.wait_running("joins", 5)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_ray_cluster_that_ran_before_its_opt_in_runs_though_it_lost_a_worker(
     plot: Plot, crew: Crew
 ) -> None:

@@ -135,7 +135,7 @@ def test_a_release_that_a_restart_interrupts_is_completed_once(
     assert no_trouble(plot, chronicle)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_hung_server_ends_the_term_and_the_next_one_completes(
     plot: Plot, chronicle: Chronicle, crew: Crew, server: Process
 ) -> None:
@@ -209,7 +209,7 @@ def test_nothing_is_decided_while_one_watch_is_down(
     assert no_trouble(plot, chronicle)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_new_term_does_not_trust_watches_that_are_silent(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
@@ -280,7 +280,7 @@ def test_a_gang_gets_through_a_server_that_refuses_much(
     assert no_trouble(plot, chronicle)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_answers_that_are_lost_do_no_harm(plot: Plot, chronicle: Chronicle, crew: Crew) -> None:
     """A write that took effect though its answer never came must not be made again elsewhere."""
     plot.add_node(PODS)

@@ -100,7 +100,7 @@ def test_a_late_release_to_the_same_node_changes_nothing(
     assert not problems(chronicle.ledger, {plot.node("node"): PODS})
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_late_release_to_a_node_that_was_given_up_fails(
     plot: Plot, chronicle: Chronicle, pair: Pair
 ) -> None:
@@ -121,7 +121,7 @@ def test_a_late_release_to_a_node_that_was_given_up_fails(
     runs_elsewhere(plot, chronicle, given_up)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_leader_that_ends_in_order_with_a_release_under_way_has_its_pods_fenced(
     plot: Plot, chronicle: Chronicle, pair: Pair
 ) -> None:
@@ -142,7 +142,7 @@ def test_a_leader_that_ends_in_order_with_a_release_under_way_has_its_pods_fence
     runs_elsewhere(plot, chronicle, given_up)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_leader_that_ends_in_order_spares_the_next_one_its_fences(
     plot: Plot, chronicle: Chronicle, pair: Pair
 ) -> None:

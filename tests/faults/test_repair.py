@@ -80,7 +80,7 @@ def with_releases_held(plot: Plot, crew: Crew) -> tuple[Member, Hold]:
     return leader, hold
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_deleted_by_hand_is_completed_on_the_very_nodes(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_gang_deleted_while_no_replica_leads_is_completed_around_its_pins(
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): 1 for i in range(PODS)})
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_deleted_before_anything_is_pinned_is_fenced_by_the_next_leader(
     plot: Plot, chronicle: Chronicle, crew: Crew
 ) -> None:
@@ -184,7 +184,7 @@ def name_of(found: Json) -> str:
     return name
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_whose_room_was_taken_starts_elsewhere(
     plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
 ) -> None:
@@ -201,7 +201,7 @@ def test_a_gang_whose_room_was_taken_starts_elsewhere(
     assert not list(twice_released(chronicle.ledger))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_node_that_kube_scheduler_refuses_though_it_looks_free_is_not_tried_twice(
     plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
 ) -> None:

@@ -14,6 +14,7 @@ UPGRADE = "tests/versions/test_upgrade.py"
 """Goes to the first of `WHOLE` from the second."""
 
 ORACLE_CASES = 200
+_EVERYTHING = "controlplane and (variant or not long) or versions"
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _SKIPPED = re.compile(r"^SKIPPED \[\d+\] (.+)$", re.MULTILINE)
 
@@ -35,7 +36,7 @@ def steps(version: str, pytest_args: Sequence[str]) -> tuple[Step, ...]:
     """List what is run on a version; the command of a cold cache builds it first."""
     python = sys.executable
     oracle = ("-m", "tests.oracle", "--cases", str(ORACLE_CASES), "--seed", "31")
-    marked = "controlplane and not long or versions" if version in WHOLE else "versions"
+    marked = _EVERYTHING if version in WHOLE else "versions"
     pytest = ("-m", "pytest", "-q", "-rfEs")
     tests = (*pytest, "-m", marked, *pytest_args)
     counted = r"^(\d+ (?:passed|failed|error).*) in [\d.]+s"

@@ -202,7 +202,7 @@ def test_nothing_is_lost_on_the_way_through_the_other_version(
     assert found["metadata"]["labels"] == {"changed": "yes"}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_schema_refuses_what_no_generation_has(place: Place) -> None:
     neither = wrapper(config_map()) | {"spec": {"suspend": True}}
     assert "exactly one of components (v1beta2) and resources" in place.refused(TENANT, neither)
@@ -213,7 +213,7 @@ def test_the_schema_refuses_what_no_generation_has(place: Place) -> None:
         place.kubectl("create", "--validate=strict", "-f", "-", body=misspelt)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_definitions_of_others_are_not_replaced(muster: Muster) -> None:
     """As docs/app-wrapper-install.md has it: created, not applied."""
     with pytest.raises(TestbedError, match="AlreadyExists"):
@@ -232,7 +232,7 @@ def test_the_api_server_takes_the_whole_component(muster: Muster, tmp_path: Path
     assert "validatingwebhookconfiguration.admissionregistration.k8s.io/muster-app-wrapper" in said
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_kubectl_prints_either_generation_in_its_words(place: Place) -> None:
     """kubectl asks for the newest version, which MCAD's users see too."""
     older = {"kind": "AppWrapper", "metadata": {"name": "old"}, "spec": ALL_OF_BETA1}
@@ -277,7 +277,7 @@ def test_the_creator_is_written_over_what_was_forged_and_stays(place: Place) -> 
     assert creator(place) == TENANT
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_what_is_anothers_keeps_no_note_and_cannot_become_musters(place: Place) -> None:
     body = wrapper(config_map(), managedBy="example.com/other")
     body["metadata"]["annotations"] = {names.CREATED_BY: '{"username":"system:admin"}'}
@@ -338,7 +338,7 @@ def test_what_cannot_be_wrapped_is_said_at_once(place: Place) -> None:
     assert "spec.resources.GenericItems[0]: generictemplate" in place.refused(TENANT, empty)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_an_operator_adds_a_kind_by_a_labelled_role(place: Place) -> None:
     policy: Json = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy"}
     policy |= {"metadata": {"name": "a"}, "spec": {"podSelector": {}}}
@@ -368,7 +368,7 @@ def _is_taken(place: Place, body: Json) -> bool:
     return True
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_an_edit_is_judged_by_the_rights_of_its_author(place: Place) -> None:
     place.send(TENANT, wrapper(config_map()))
     place.send(POOR, wrapper(config_map(), suspend=True), "apply")
@@ -382,7 +382,7 @@ def test_an_edit_is_judged_by_the_rights_of_its_author(place: Place) -> None:
     assert "while the wrapped objects exist" in said
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_without_the_webhook_appwrappers_wait_and_nothing_else(
     place: Place, muster: Muster
 ) -> None:

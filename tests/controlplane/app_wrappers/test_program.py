@@ -209,7 +209,7 @@ def test_items_come_with_the_placement_and_go_with_it(replicas: Muster) -> None:
     wait_until(lambda: place.listed(left) == [], "all to be gone with the AppWrapper")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_what_the_creator_may_not_do_any_more_is_taken_back(replicas: Muster) -> None:
     place = Place(replicas.cluster, "rights-lost")
     place.create(wrapper("aw", config_map("settings"), deployment(1)))
@@ -225,7 +225,7 @@ def test_what_the_creator_may_not_do_any_more_is_taken_back(replicas: Muster) ->
     wait_until(lambda: place.listed("configmaps,deployments") == [], "the ConfigMap to be gone")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_leader_that_is_killed_while_it_creates_is_followed_by_the_other(
     replicas: Muster,
 ) -> None:

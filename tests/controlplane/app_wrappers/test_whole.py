@@ -248,7 +248,7 @@ def cpu(found: Json) -> int:
     return sum(int(each[:-1]) if each.endswith("m") else 1000 * int(each) for each in asked)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.usefixtures("both_generations")
 def test_of_100_gpu_pods_of_which_80_would_fit_nothing_is_created(
     plot: Plot, recorder: Recorder
@@ -265,7 +265,7 @@ def test_of_100_gpu_pods_of_which_80_would_fit_nothing_is_created(
     assert [each for each in recorder.events if each.namespace == plot.name] == []
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_what_controllers_of_kubernetes_make_runs_and_a_service_completes_nothing(
     plot: Plot, recorder: Recorder
 ) -> None:
@@ -287,7 +287,7 @@ def test_what_controllers_of_kubernetes_make_runs_and_a_service_completes_nothin
     assert len({each.uid for each in made}) == 6
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_pod_that_fits_only_the_sum_of_two_nodes_does_not_exist(
     plot: Plot, recorder: Recorder
 ) -> None:
@@ -322,7 +322,7 @@ def test_a_job_completes_and_its_app_wrapper_succeeds(plot: Plot, recorder: Reco
     plot.wait(lambda: not exist(plot, *left), "all of it to be gone")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_ray_cluster_that_outlives_its_app_wrapper_gets_no_pod_and_ends(
     plot: Plot, recorder: Recorder
 ) -> None:
@@ -348,7 +348,7 @@ def test_a_ray_cluster_that_outlives_its_app_wrapper_gets_no_pod_and_ends(
     assert {(each.gates, each.phase) for each in cleanup} >= {((), "Succeeded")}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_job_that_loses_a_node_between_release_and_bind_is_whole_again_at_once(
     plot: Plot, recorder: Recorder
 ) -> None:
@@ -396,7 +396,7 @@ def test_killed_between_the_placement_and_the_last_item_all_programs_go_on(
     assert len(made) == len(maps)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 @pytest.mark.usefixtures("both_generations")
 def test_both_api_groups_may_have_one_of_a_name_and_the_second_may_come_later(
     plot: Plot, recorder: Recorder
@@ -418,7 +418,7 @@ def test_both_api_groups_may_have_one_of_a_name_and_the_second_may_come_later(
     assert {each.gates for each in seen if each.type == "ADDED"} == {(names.GATE,)}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_fit_finds_a_wrong_field_of_a_wrapped_pod_for_those_who_may_not_create_pods(
     plot: Plot, tmp_path: Path
 ) -> None:

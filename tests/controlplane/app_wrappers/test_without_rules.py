@@ -40,7 +40,7 @@ async def since(cluster: Cluster) -> datetime | None:
         return await reviewed_since(client)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 async def test_pods_wait_while_the_rules_are_there_and_are_plain_without_them(
     place: Place, muster: Muster
 ) -> None:

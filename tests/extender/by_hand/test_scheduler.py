@@ -118,7 +118,7 @@ def _told_of_the_slot(plot: Plot, name: str) -> bool:
     return "reserved for a gang" in unschedulable(plot.pods()[name])
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_no_pod_is_evicted_for_room_that_is_reserved(plot: Plot) -> None:
     """Without the verb `preempt` pods were evicted for a pod that was then refused."""
     (node,) = plot.add_nodes(1)
@@ -134,7 +134,7 @@ def test_no_pod_is_evicted_for_room_that_is_reserved(plot: Plot) -> None:
     assert plot.bound().keys() == {"fits"}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_running_gang_does_not_lose_one_member(plot: Plot) -> None:
     first, second = plot.add_nodes(2)
     plot.place("train", {first: 1, second: 1})
@@ -146,7 +146,7 @@ def test_a_running_gang_does_not_lose_one_member(plot: Plot) -> None:
     assert plot.bound().keys() == {f"train-{first}-0", f"train-{second}-0"}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_released_member_evicts_on_its_own_node(plot: Plot) -> None:
     """Another pod took its slot past the scheduler, and has a lower priority."""
     first, second = plot.add_nodes(2)
@@ -160,7 +160,7 @@ def test_a_released_member_evicts_on_its_own_node(plot: Plot) -> None:
     assert plot.bound().keys() == {f"train-{first}-0", f"on-{second}"}
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_released_member_evicts_no_member_of_another_gang(plot: Plot) -> None:
     """Both were placed on the same room, by a mistake; the running one is left alone."""
     (node,) = plot.add_nodes(1)
@@ -229,7 +229,7 @@ def _calls_within(plot: Plot, seconds: float) -> float:
     return plot.extender.metric(_CALLS) - before
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_whole_nodes_stay_free(plot: Plot) -> None:
     """At best 45 GPUs take 6 of 10 nodes; the default profile begins them all."""
     plot.add_nodes(10)

@@ -42,7 +42,7 @@ def schedule(plot: Plot, variant: str = "configuration", **changes: Any) -> None
     plot.cluster.start_scheduler(plot.extender.scheduler_config(variant, **changes))
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_with_managed_resources_only_gpus_are_guarded(plot: Plot) -> None:
     schedule(plot, "managed-resources")
     plot.create(pod("gpu", gpu=1))

@@ -89,7 +89,7 @@ def test_slots_are_not_kept_for_ever_past_a_quota(plot: Plot, other: Plot) -> No
     assert len(plot.bound("train")) == 1
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_nothing_is_kept_for_a_ray_cluster_that_is_being_deleted(plot: Plot, other: Plot) -> None:
     """A finalizer holds it: KubeRay makes no more pods, and those that run go on."""
     run_gang(plot, finalizers=[HOLD])
@@ -104,7 +104,7 @@ def test_nothing_is_kept_for_a_ray_cluster_that_is_being_deleted(plot: Plot, oth
     plot.wait_no_gang("train")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gang_that_was_left_behind_keeps_nothing(plot: Plot, other: Plot) -> None:
     """`--cascade=orphan` takes the RayCluster and leaves its Gang and its pods."""
     run_gang(plot)

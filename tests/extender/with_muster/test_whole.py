@@ -129,7 +129,7 @@ def test_where_the_extender_is_not_asked_the_gang_is_repaired(
         _wait_whole(plot, size)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_an_app_wrapper_is_whole_though_other_pods_come_as_soon_as_it_is_placed(
     muster: Muster, proxy: Proxy, plot: Plot
 ) -> None:

@@ -76,7 +76,7 @@ def test_a_pod_is_bound_runs_and_goes(whole: Cluster) -> None:
     whole.kubectl("delete", "pod", "pinned", "-n", "runs", "--timeout=120s")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_pod_of_a_job_ends(whole: Cluster) -> None:
     whole.create_namespace("jobs")
     whole.add_nodes([NodeSpec(name="jobs")])
@@ -84,7 +84,7 @@ def test_a_pod_of_a_job_ends(whole: Cluster) -> None:
     whole.kubectl("wait", "--for=condition=Complete", "job/once", "-n", "jobs", "--timeout=120s")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_gated_pod_stays_and_is_deleted(whole: Cluster) -> None:
     whole.create_namespace("gated")
     gated = pod("gated", schedulingGates=[{"name": "example.com/gate"}])
@@ -124,14 +124,14 @@ def test_kuberay_makes_ray_clusters_for_jobs_and_services(whole: Cluster, sample
     wait_until(lambda: read(whole, kind, "-n", namespace)["items"], f"the cluster of {sample}")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_two_clusters_at_once_know_nothing_of_each_other(small: Cluster, whole: Cluster) -> None:
     whole.add_nodes([NodeSpec("only-here")])
     assert "only-here" in whole.kubectl("get", "nodes")
     assert "only-here" not in small.kubectl("get", "nodes")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_the_api_server_comes_back_with_its_data(small: Cluster) -> None:
     small.create_namespace("kept")
     small.process("kube-apiserver").restart()
@@ -139,7 +139,7 @@ def test_the_api_server_comes_back_with_its_data(small: Cluster) -> None:
     assert "kept" in small.kubectl("get", "namespaces")
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_paused_api_server_answers_nothing_until_it_is_resumed(small: Cluster) -> None:
     with small.process("kube-apiserver").paused(), pytest.raises(TestbedError):
         small.kubectl("get", "namespaces", "--request-timeout=1s")
@@ -181,7 +181,7 @@ def unscheduled(small: Cluster) -> Iterator[Cluster]:
     small.start_scheduler()
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_a_scheduler_configuration_is_used(unscheduled: Cluster) -> None:
     unscheduled.start_scheduler({"profiles": [{"schedulerName": "other"}]})
     body = pod("waits", schedulerName="other")

@@ -73,7 +73,7 @@ def test_the_life_of_a_pod_is_recorded_in_order(bare: Cluster, recorder: Recorde
         recorder.wait_until(lambda: False, "pigs to fly", 0.01)
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_nothing_is_lost_over_a_restart_of_the_api_server(
     bare: Cluster, recorder: Recorder
 ) -> None:
@@ -89,7 +89,7 @@ def test_nothing_is_lost_over_a_restart_of_the_api_server(
     assert added == ["stays", "goes", "comes"], "what was known before is not told as new"
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_closing_does_not_wait_for_the_server(bare: Cluster) -> None:
     recorder = Recorder(bare)
     create_pod(bare, "a")
@@ -100,7 +100,7 @@ def test_closing_does_not_wait_for_the_server(bare: Cluster) -> None:
     assert recorder.events
 
 
-@pytest.mark.long
+@pytest.mark.variant
 def test_what_cannot_be_listed_is_an_error(bare: Cluster) -> None:
     with Follower(bare.api, "/apis/example.com/v1/nothing", lambda *_: None) as follower:
         said = wait_until(lambda: complaint(follower, "404"), "the follower to be told 404")
