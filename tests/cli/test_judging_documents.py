@@ -8,7 +8,8 @@ from rich.console import Console
 from cli.report.doctor.checks import examine
 from cli.show.doctor import table
 from tests.cli.fitting.reader import fit, reader_of
-from tests.cli.report.doctor.test_checks import FAULTS, lease, seen
+from tests.cli.report.doctor.clusters import lease, seen
+from tests.cli.report.doctor.test_faults import FAULTS
 from tests.coordinator.builders import GPU, Json, group, node, ray_cluster
 from tests.coordinator.world import World
 from tests.packaging.tree import ROOT

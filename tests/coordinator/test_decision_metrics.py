@@ -18,7 +18,8 @@ from kube.api.errors import Forbidden, ServerError
 from runtime.controller.loop import BATCH
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.scraping import executor_of, scrape_world, value
-from tests.coordinator.shell.writes.test_executor import GANG, POD, Refusing, turns
+from tests.coordinator.shell.writes.terms import GANG, POD, turns
+from tests.coordinator.shell.writes.test_executor_says import Refusing
 from tests.coordinator.world import World, name_of
 from tests.kube.fake_api import eventually
 

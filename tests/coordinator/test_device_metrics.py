@@ -3,7 +3,7 @@
 from scheduling.devices.class_resources import class_resource
 from tests.coordinator.builders import Json, group, node, ray_cluster
 from tests.coordinator.device_world import asking, claim_template, device_class, device_slice
-from tests.coordinator.journeys.test_queues import queue, status_of
+from tests.coordinator.journeys.queues.worlds import queue, status_of
 from tests.coordinator.scraping import scrape_world, value
 from tests.coordinator.world import World
 from tests.kube.devices.objects import GPU

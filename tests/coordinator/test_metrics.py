@@ -35,18 +35,13 @@ from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.pods.test_kept_slots import QUOTA, failure, lose_workers, running
 from tests.coordinator.journeys import test_late_starts as late_starts
-from tests.coordinator.journeys.test_queues import change, gang_in, queue
+from tests.coordinator.journeys.queues.worlds import change, gang_in, queue
 from tests.coordinator.offers import member, offer, started
 from tests.coordinator.scraping import executor_of, scrape, scrape_world, value
 from tests.coordinator.shell.test_definitions import Served
-from tests.coordinator.shell.writes.test_executor import (
-    GANG,
-    NO_RIGHT,
-    POD,
-    RecordingNominations,
-    Refusing,
-    turns,
-)
+from tests.coordinator.shell.writes.terms import GANG, POD, turns
+from tests.coordinator.shell.writes.test_executor import RecordingNominations
+from tests.coordinator.shell.writes.test_executor_says import NO_RIGHT, Refusing
 from tests.coordinator.world import World
 from tests.kube.fake_api import FakeApi, eventually, says, serving
 from tests.kube.half_request import count_half_request

@@ -18,7 +18,7 @@ from runtime.controller.moment import Moment
 from runtime.program import log_json
 from tests.coordinator.builders import gang_of, node, ray_cluster, template
 from tests.coordinator.held import held_gang
-from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.journeys.queues.worlds import queue
 from tests.coordinator.world import Replica, World, name_of
 
 FOLDER = Path(__file__).parent / "recordings"

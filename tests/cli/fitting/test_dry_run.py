@@ -17,7 +17,7 @@ from kube.api.errors import (
 )
 from kube.api.errors import Status as ErrorStatus
 from tests.cli.fitting.reader import MemoryReader, answers, fit, reader_of
-from tests.cli.fitting.test_fit import mcad
+from tests.cli.fitting.test_fit_of_app_wrappers import mcad
 from tests.coordinator.app_wrappers import app_wrapper, bare_pod, job
 from tests.coordinator.builders import Json, gang_of, group, node, ray_cluster
 from tests.coordinator.ray_jobs import ray_job

@@ -7,10 +7,10 @@ from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import foreign_pod, gang_of, node
 from tests.coordinator.deeds import slots
 from tests.coordinator.gang.pods.test_kept_slots import QUOTA, failure
+from tests.coordinator.journeys.preemption.worlds import IN_TEAM, LOWER, PDB, urgent, workers_of
+from tests.coordinator.journeys.queues.worlds import gang_in, phases, queue
 from tests.coordinator.journeys.test_late_starts import READY, begun
 from tests.coordinator.journeys.test_owners import with_job
-from tests.coordinator.journeys.test_preemption import IN_TEAM, LOWER, PDB, urgent, workers_of
-from tests.coordinator.journeys.test_queues import gang_in, phases, queue
 from tests.coordinator.world import World, name_of
 
 HOUR = 3600.0

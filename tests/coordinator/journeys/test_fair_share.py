@@ -8,7 +8,7 @@ from coordinator.messages.actions import WriteQueueStatus
 from coordinator.queues.fair_share import INTERVAL
 from tests.coordinator.api import Key
 from tests.coordinator.builders import Json, node
-from tests.coordinator.journeys.test_queues import change, found, gang_in, queue, status_of
+from tests.coordinator.journeys.queues.worlds import change, found, gang_in, queue, status_of
 from tests.coordinator.world import World
 
 DAY = 24 * 3600.0

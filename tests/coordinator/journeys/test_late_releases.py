@@ -12,8 +12,8 @@ from kube.api.errors import Forbidden
 from tests.coordinator.api import Json, Key, Outcome
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster, template
 from tests.coordinator.deeds import apart, decided, in_zones
+from tests.coordinator.journeys.queues.worlds import gang_in, queue
 from tests.coordinator.journeys.test_nodes import cordon
-from tests.coordinator.journeys.test_queues import gang_in, queue
 from tests.coordinator.world import Replica, World, key, name_of
 
 PATIENCE = Patience()

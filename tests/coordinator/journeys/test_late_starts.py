@@ -25,7 +25,7 @@ from tests.coordinator.builders import (
     template,
 )
 from tests.coordinator.held import cluster_of, held, is_suspended
-from tests.coordinator.journeys.test_queues import change, gang_in, phases, queue, status_of
+from tests.coordinator.journeys.queues.worlds import change, gang_in, phases, queue, status_of
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
 

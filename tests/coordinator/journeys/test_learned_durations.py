@@ -9,8 +9,8 @@ from kube.objects.queues.learned_durations import MOST_NAMESPACES
 from scheduling.diagnosis.wording import lasting
 from tests.coordinator.api import Key
 from tests.coordinator.builders import OPTED_IN, Json, group, node, ray_cluster, template
+from tests.coordinator.journeys.queues.worlds import found, gang_in, queue, status_of
 from tests.coordinator.journeys.test_fair_share import conditions
-from tests.coordinator.journeys.test_queues import found, gang_in, queue, status_of
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
 

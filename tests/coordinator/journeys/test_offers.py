@@ -10,7 +10,8 @@ from kube.objects.clusters.gang_offer import FINALIZER
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, gang_of, node
 from tests.coordinator.held import held, is_suspended
-from tests.coordinator.journeys.test_queues import aged, gang_in, queue
+from tests.coordinator.journeys.queues.test_order import aged
+from tests.coordinator.journeys.queues.worlds import gang_in, queue
 from tests.coordinator.offers import (
     accept,
     answer,

@@ -4,8 +4,8 @@ from coordinator.gang.nominations import Guard
 from coordinator.messages.actions import EvictPod, NominatePod, WriteGangStatus
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, node
-from tests.coordinator.journeys.test_nominations import go_on, with_a_plan
-from tests.coordinator.journeys.test_queues import change
+from tests.coordinator.journeys.nominations.worlds import go_on, with_a_plan
+from tests.coordinator.journeys.queues.worlds import change
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World
 

@@ -19,9 +19,9 @@ from tests.coordinator.app_wrappers import (
 )
 from tests.coordinator.builders import TEAM, Json, gang_of, node
 from tests.coordinator.held import held_gang, is_suspended
-from tests.coordinator.journeys.test_app_wrappers import gang_status
-from tests.coordinator.journeys.test_held import quota
-from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.journeys.app_wrappers.worlds import gang_status
+from tests.coordinator.journeys.held_start.worlds import quota
+from tests.coordinator.journeys.queues.worlds import queue
 from tests.coordinator.world import World
 
 GRACE = "workload.codeflare.dev.appwrapper/admissionGracePeriodDuration"

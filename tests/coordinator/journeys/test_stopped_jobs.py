@@ -18,7 +18,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
-from tests.coordinator.journeys.test_queues import change, queue
+from tests.coordinator.journeys.queues.worlds import change, queue
 from tests.coordinator.ray_jobs import job_of, ray_job
 from tests.coordinator.stopping import act_until, choose_whole, ending, parts
 from tests.coordinator.world import World

@@ -8,7 +8,7 @@ from kube.codec.observed_pod import STRAYS
 from kube.objects import names
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, Json, foreign_pod, node, pinned_to
-from tests.coordinator.journeys.test_queues import change, gang_in, queue, status_of
+from tests.coordinator.journeys.queues.worlds import change, gang_in, queue, status_of
 from tests.coordinator.world import World
 
 Leave = Callable[[World], None]

@@ -22,7 +22,8 @@ from tests.coordinator.builders import (
 )
 from tests.coordinator.deeds import apart, in_zones
 from tests.coordinator.held import had_pods, held
-from tests.coordinator.journeys.test_queues import aged, queue
+from tests.coordinator.journeys.queues.test_order import aged
+from tests.coordinator.journeys.queues.worlds import queue
 from tests.coordinator.namespace_quota import QuotaWorld
 from tests.coordinator.ray_jobs import fail, owned_by, ray_job, ray_service
 from tests.coordinator.world import World, key

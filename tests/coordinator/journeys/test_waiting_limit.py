@@ -6,7 +6,7 @@ from coordinator.messages.actions import WriteGangStatus
 from coordinator.queues.waiting_limit import WaitingLimit
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, node
-from tests.coordinator.journeys.test_queues import queue
+from tests.coordinator.journeys.queues.worlds import queue
 from tests.coordinator.world import World
 
 CROWD = 40
