@@ -216,9 +216,47 @@ def _default(pad: str, name: str, default: Any) -> list[str]:
 
 
 def table(every: list[Value]) -> str:
-    """The table of docs/install.md."""
-    rows = (f"| `{each.path}` | {_shown(each.default)} | {each.text} |" for each in every)
+    """The table of docs/install.md; what several programs have alike is one row."""
+    rows = [_row(each.path, _shown(each.default), each.text) for each in every if not _alike(each)]
+    rows += [
+        _row(
+            "PROGRAM.replicas",
+            "",
+            f"of {_of('replicas', every)}; empty: 2, or 3 with highAvailability",
+        ),
+        _row(
+            "PROGRAM.settings",
+            "`{}`",
+            f"of {_of('settings', every)}, by their variable without `MUSTER_PROGRAM_`",
+        ),
+        _row("CONTAINER.resources", "", f"requests (memory limit): {_amounts(every)}"),
+    ]
     return "\n".join(("| value | default | what for |", "|---|---|---|", *rows)) + "\n"
+
+
+def _row(*cells: str) -> str:
+    path, default, text = cells
+    return f"| `{path}` | {default} | {text} |"
+
+
+def _alike(value: Value) -> bool:
+    return value.path.endswith((".replicas", ".settings", ".resources"))
+
+
+def _of(what: str, every: list[Value]) -> str:
+    found = (each.path.split(".") for each in every)
+    return ", ".join(program for program, *rest in found if rest == [what])
+
+
+def _amounts(every: list[Value]) -> str:
+    """What each container asks for, and its limit of memory."""
+    asked = [each for each in every if each.path.endswith(".resources")]
+    return "; ".join(f"`{each.path.split('.')[0]}` {_amount(each.default)}" for each in asked)
+
+
+def _amount(resources: Json) -> str:
+    asked = resources["requests"]
+    return f"{asked['cpu']}, {asked['memory']} ({resources['limits']['memory']})"
 
 
 def _shown(default: Any) -> str:
