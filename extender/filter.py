@@ -25,10 +25,9 @@ from extender.memory.in_flight_room import NONE_IN_FLIGHT, InFlight, PassedPod
 from extender.snapshot import GuardedGang, Nomination, Snapshot, WatchedPod, bound_members
 from extender.wire.node_lists import NodeList, places
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.device_classes import is_extended
 from reservation.slots import Slot, vacant_slots
 from scheduling.filters.node_ports import left
-from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions, Requests, is_extended
 from scheduling.model.gang import GangKey
 from scheduling.model.placement import Placement
 from scheduling.model.shape.host_ports import is_port

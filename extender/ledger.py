@@ -52,7 +52,7 @@ class Ledger:
         self._capacity_cache = FreeCapacityCache()
         self._ports: Counter[str] = Counter()
         self._snapshot: Snapshot | None = None
-        self.devices = DeviceGuard(self._gangs)
+        self.devices = DeviceGuard(self._gangs, self._nodes)
         self.freed: set[str] = set()
 
     def snapshot(self) -> Snapshot:
@@ -91,6 +91,7 @@ class Ledger:
         self._nodes[found.name] = found
         for table in (self._bound, self._guarded):
             table.put_node(found)
+        self.devices.node_changed(found.name)
         self._changed(found.name)
 
     def remove_node(self, name: str) -> None:
@@ -117,7 +118,7 @@ class Ledger:
         """Take in a pod, in place of what was known of the same uid."""
         known = self._pods.get(seen.pod.uid)
         self._pods[seen.pod.uid] = seen
-        if seen.pod.claims:
+        if seen.pod.claims or seen.pod.extended:
             self.devices.put_pod(seen.pod)
         if known is not None and _claim(known) == _claim(seen):
             self._tell_members(seen.pod)  # most news of a pod is of its status

@@ -16,9 +16,10 @@ from kube.api.errors import KubeError, NotFound
 from kube.api.watch.events import Sink
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
+from kube.codec.node import resources_of_class
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_facts import DEVICE_WATCHES, GROUP, DeviceWatch, ObservedDeviceFact
-from kube.objects.core import DeviceObject
+from kube.objects.core import DeviceClass, DeviceObject
 
 log = structlog.get_logger()
 
@@ -27,6 +28,9 @@ EVERY: Final = 300.0
 
 AGAIN: Final = 5.0
 """Seconds until a read that failed is tried again."""
+
+MOST_ASKED: Final = 1_000
+"""Names of extended resources that are kept; where pods ask for more, any of them may be given."""
 
 _VERSION: Final = "/version"
 _GROUP_VERSION: Final = f"/apis/{GROUP}/v1"
@@ -55,6 +59,8 @@ class DeviceWatches:
     ) -> None:
         self._client, self._sink_of, self._on_api = client, sink_of, on_api
         self._wanted = asyncio.Event()
+        self._asked: set[str] = set()
+        self._given: set[str] = set()
         self.all: dict[str, Reflector[Any]] = {
             f"devices/{each.resource.plural}": self._reflector(each) for each in DEVICE_WATCHES
         }
@@ -71,9 +77,30 @@ class DeviceWatches:
         )
 
     def note(self, pod: ObservedPod) -> None:
-        """Begin to watch where a pod asks for devices by claim."""
-        if pod.claims and not self._wanted.is_set():
-            log.info("devices by claim are watched", namespace=pod.namespace, pod=pod.name)
+        """Begin to watch where a pod asks for devices by claim, or for what a class gives."""
+        if self._wanted.is_set():
+            return
+        if pod.claims or pod.extended_claim:
+            self._begin(namespace=pod.namespace, pod=pod.name)
+        elif pod.extended and len(self._asked) < MOST_ASKED:
+            self._asked.update(each.resource for each in pod.extended)
+            self._begin_where_given()
+
+    def note_class(self, found: DeviceClass) -> None:
+        """Begin to watch where a class names a resource, or a pod asks for that of its own name."""
+        if found.spec.extended_resource_name:
+            self._begin(device_class=found.metadata.name)
+        elif not self._wanted.is_set():
+            self._given.update(resources_of_class(found))
+            self._begin_where_given()
+
+    def _begin_where_given(self) -> None:
+        if self._given and (self._given & self._asked or len(self._asked) >= MOST_ASKED):
+            self._begin(resource=min(self._given & self._asked, default=""))
+
+    def _begin(self, **why: str) -> None:
+        if not self._wanted.is_set():
+            log.info("devices by claim are watched", **why)
             self._wanted.set()
 
     async def run(self) -> None:

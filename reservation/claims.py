@@ -4,47 +4,60 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
+from kube.devices.class_requests import claimed_on, to_be_claimed
 from kube.devices.device_index import DeviceIndex
 from reservation.slots import Slot
+from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 
 
-def claims_of(pod: ObservedPod, index: DeviceIndex) -> Claims | None:
-    """Return what a pod is still to be allocated; None where a claim of it is not there."""
+def claims_of(pod: ObservedPod, index: DeviceIndex, node: Node | None = None) -> Claims | None:
+    """Return what a pod is still to be allocated on a node; None where a claim is not there.
+
+    Without a node what it asks for as extended resources is left out.
+    """
     found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
-    return None if isinstance(found, ClaimNotReady) else unallocated(found)
+    if isinstance(found, ClaimNotReady):
+        return None
+    return (*unallocated(found), *to_be_claimed(pod, node, index))
 
 
 def claims_of_slots(
-    vacant: Mapping[Slot, int], pods: Iterable[ObservedPod], index: DeviceIndex
+    vacant: Mapping[Slot, int],
+    pods: Iterable[ObservedPod],
+    index: DeviceIndex,
+    nodes: Mapping[str, Node],
 ) -> Iterator[tuple[Slot, int, Claims | None]]:
     """Yield slots whose pods are to be allocated devices, and how many: these are like `pods`.
 
     Of a pod set and shape one pod tells for all. None stands for claims that are not there.
     """
-    alike = by_kind(pods)
+    alike = by_kind(pods, index)
     for slot, count in vacant.items():
         pod = alike.get((slot.kind.pod_set, slot.kind.shape))
         if pod is not None and count > 0:
-            yield slot, count, _of_another(pod, index)
+            yield slot, count, _of_another(pod, index, nodes.get(slot.node))
 
 
-def by_kind(pods: Iterable[ObservedPod]) -> Mapping[tuple[str, str], ObservedPod]:
-    """Return one pod with claims of each pod set and shape: it tells for others of its kind."""
-    return {_kind(pod): pod for pod in pods if pod.claims}
+def by_kind(
+    pods: Iterable[ObservedPod], index: DeviceIndex
+) -> Mapping[tuple[str, str], ObservedPod]:
+    """Return one pod that may claim devices of each pod set and shape: it tells for its kind."""
+    return {_kind(pod): pod for pod in pods if pod.claims or index.gives_any(pod.extended)}
 
 
-def _of_another(pod: ObservedPod, index: DeviceIndex) -> Claims | None:
+def _of_another(pod: ObservedPod, index: DeviceIndex, node: Node | None) -> Claims | None:
     """Return what another pod like this one is to be allocated: its own claims, and shared ones."""
     found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
     if isinstance(found, ClaimNotReady):
         return None
     meant = (each for each in pod.claims if each.meant)
-    return tuple(
+    own = tuple(
         claim.spec
         for asked, claim in zip(meant, found, strict=True)
         if asked.template or claim.allocation is None
     )
+    return (*own, *claimed_on(pod, node, index))
 
 
 def _kind(pod: ObservedPod) -> tuple[str, str]:

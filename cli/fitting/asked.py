@@ -76,6 +76,10 @@ class Asked:
         """Whether a pod may claim devices."""
         return self._names(b"resourceClaims")
 
+    def asks_for(self, resources: Iterable[str]) -> bool:
+        """Whether a pod may ask for one of these resources."""
+        return any(self._names(each.encode()) for each in resources)
+
     def _names(self, field: bytes) -> bool:
         spec = self.cluster.spec
         templates = (spec.head_group_spec, *(each.template for each in spec.worker_group_specs))

@@ -67,6 +67,8 @@ def _index(facts: Sequence[DeviceFact]) -> DeviceIndex:
 async def _unbound(reader: Reader, found: Snapshot, index: DeviceIndex) -> tuple[Pod, ...]:
     """Read the pods that are to be given devices, if a placement may promise some."""
     placed = any(each.status.placement is not None for each in found.gangs)
-    if not placed or all(each.allocation is not None for each in index.claims.values()):
+    named = any(each.extended_resource_name for each in index.classes.values())
+    unallocated = any(each.allocation is None for each in index.claims.values())
+    if not placed or not (named or unallocated):
         return ()
     return await reader.list(resources.PODS, Pod, field_selector=NOT_BOUND)

@@ -51,7 +51,8 @@ async def judge(reader: Reader, asked: Sequence[Asked], ask: Ask) -> FitReport:
         volumes = await read_volumes(reader)
         state.handle(volumes.events, now)
         picture = picture.beside(volumes)
-    if state.known.cache.devices.gangs or any(each.claims_devices for each in asked):
+    given, gangs = state.known.cache.given_by_classes, state.known.cache.devices.gangs
+    if gangs or any(each.claims_devices or each.asks_for(given) for each in asked):
         devices = await read_devices(reader)
         state.handle(devices.events, now)
         picture = picture.beside(devices)

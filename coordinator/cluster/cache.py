@@ -312,7 +312,12 @@ class ClusterCache:
         self._list_claimable()
 
     def _list_claimable(self) -> None:
-        self.table.claim(chain.from_iterable(self._device_classes.values()))
+        self.table.claim(self.given_by_classes)
+
+    @property
+    def given_by_classes(self) -> Set[str]:
+        """The resources that nodes may give by devices of a class."""
+        return frozenset(chain.from_iterable(self._device_classes.values()))
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a namespace; empty where it is not known."""

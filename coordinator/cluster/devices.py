@@ -4,7 +4,8 @@ Where no pod of a gang does, nothing is watched and nothing is here.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Set
+from collections.abc import Hashable, Mapping, Set
+from typing import TypeVar
 
 from coordinator.messages.events import DeviceApiSeen
 from kube.codec.observed_pod import ObservedPod
@@ -13,6 +14,7 @@ from kube.devices.device_index import DeviceIndex
 from kube.devices.selectors import CelSelectors
 from scheduling.model.devices.resource_claim import ResourceClaim, ResourceClaimTemplate
 from scheduling.model.gang import GangKey
+from scheduling.state.node_snapshot import NodeAttributes
 
 OLDEST = (1, 36)
 """The first version of Kubernetes whose allocator has an order of its own: up to 1.35 pools come in
@@ -21,6 +23,7 @@ the order of a map, which cannot be foreseen."""
 INSTEAD = "ask for the extended resource of a device plugin instead"
 
 Key = tuple[str, str]
+K = TypeVar("K", bound=Hashable)
 
 
 class Devices:
@@ -33,6 +36,8 @@ class Devices:
         self._pods: Counter[GangKey] = Counter()
         self._by_claim: defaultdict[Key, Counter[GangKey]] = defaultdict(Counter)
         self._by_template: defaultdict[Key, Counter[GangKey]] = defaultdict(Counter)
+        self._by_resource: defaultdict[str, Counter[GangKey]] = defaultdict(Counter)
+        self._given: tuple[object, Mapping[str, str]] = (None, {})
 
     # ---- what is asked of a cluster
 
@@ -65,10 +70,16 @@ class Devices:
     # ---- which gangs ask
 
     def count(self, pod: ObservedPod, sign: int) -> None:
-        """Count a pod of a gang that asks for devices by claim, or with -1 take it back."""
-        if pod.member is None or not pod.claims:
+        """Count a pod of a gang that may be given devices, or with -1 take it back."""
+        if pod.member is None:
             return
         gang = pod.member.gang
+        for each in pod.extended:
+            _count_at(self._by_resource, each.resource, gang, sign)
+        if pod.claims:
+            self._count_claims(pod, gang, sign)
+
+    def _count_claims(self, pod: ObservedPod, gang: GangKey, sign: int) -> None:
         _count(self._pods, gang, sign)
         for each in pod.claims:
             if each.claim:
@@ -78,8 +89,42 @@ class Devices:
 
     @property
     def gangs(self) -> Set[GangKey]:
-        """The gangs with such pods."""
-        return self._pods.keys()
+        """The gangs whose pods claim devices, or ask for resources that classes give."""
+        by_class = self.gangs_by_class
+        return self._pods.keys() | by_class if by_class else self._pods.keys()
+
+    def asks(self, gang: GangKey) -> bool:
+        """Say whether a gang is among these."""
+        return gang in self._pods or any(
+            gang in self._by_resource[resource]
+            for resource in self._by_resource.keys() & self.index.classes_of_resources.keys()
+        )
+
+    @property
+    def gangs_by_class(self) -> Set[GangKey]:
+        """The gangs whose pods ask for resources that classes give."""
+        asked = self._by_resource.keys() & self.index.classes_of_resources.keys()
+        return {gang for resource in asked for gang in self._by_resource[resource]}
+
+    def given_on(self, nodes: NodeAttributes) -> Mapping[str, str]:
+        """Return by which class some of the nodes give which resource.
+
+        A resource that each node with devices lists itself is given by device plugins alone.
+        """
+        stamp = nodes, self.index.offered
+        if self._given[0] != stamp:
+            self._given = stamp, self._given_by_class(nodes)
+        return self._given[1]
+
+    def _given_by_class(self, nodes: NodeAttributes) -> Mapping[str, str]:
+        named = self.index.nodes_with_slices
+        positions = (nodes.index[name] for name in named if name in nodes.index)
+        found = nodes.nodes if "" in named else [nodes.nodes[at] for at in positions]
+        return {
+            name: of_class
+            for name, of_class in self.index.classes_of_resources.items()
+            if any(not node.allocatable.get(name) for node in found)
+        }
 
     def users(self, claim: ResourceClaim) -> int:
         """How many pods use a claim: those of gangs that name it, and those that it is for."""
@@ -108,7 +153,7 @@ def _count(counts: Counter[GangKey], gang: GangKey, sign: int) -> None:
         del counts[gang]
 
 
-def _count_at(by: defaultdict[Key, Counter[GangKey]], key: Key, gang: GangKey, sign: int) -> None:
+def _count_at(by: defaultdict[K, Counter[GangKey]], key: K, gang: GangKey, sign: int) -> None:
     _count(by[key], gang, sign)
     if not by[key]:
         del by[key]

@@ -93,11 +93,13 @@ def takes(pod: ObservedPod, node: str, columns: NodeSnapshot) -> bool:
 def overfull(shape: PodShape, node: str, columns: NodeSnapshot, priority: int) -> bool:
     """Whether more is reserved on the node than it has, of something that the shape needs.
 
-    The pod's own reservation is among what is used, so a node that is exactly full is fine.
+    The pod's own reservation is among what is used, so a node that is exactly full is fine. What
+    the node lists none of it may give by devices.
     """
     at = columns.index[node]
-    room = FreeCapacity.of(columns).for_priority(priority)
-    lefts = (room.left(name) for name, _ in shape.requests)
+    room, listed = FreeCapacity.of(columns).for_priority(priority), columns.nodes[at].allocatable
+    names = (n for n, _ in shape.requests if listed.get(n) or n not in columns.claimable)
+    lefts = map(room.left, names)
     return any(left is None or left[at] < 0 for left in lefts)
 
 

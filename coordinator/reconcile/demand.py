@@ -3,7 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
-from coordinator.gang.claims.of_pods import Claimed, claimed
+from coordinator.gang.claims.class_quota import charges_coming
+from coordinator.gang.claims.of_pods import Claimed, Surroundings, claimed
 from coordinator.gang.demand import (
     Demand,
     NotReady,
@@ -161,9 +162,10 @@ def _setbacks(look: Look) -> int:
 def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
     """Ask for pods whose claims of devices are there; where that does not do, say what lacks."""
     found, cache = look.view.survey.standing, look.scene.cache
-    quotas = cache.admission.quotas(look.view.key.namespace)
-    asks = look.view.key in cache.devices.gangs
-    ready = claimed(found, cache.devices, quotas) if asks else Claimed(found)
+    foreseen = (pod for each in found for pod in each.waiting)
+    gives = cache.devices.index.gives_any
+    asks = cache.devices.asks(look.view.key) or any(gives(pod.extended) for pod in foreseen)
+    ready = claimed(found, cache.devices, _surroundings(look)) if asks else Claimed(found)
     if ready.hindrance is not None and ready.hindrance.reason is not Reason.GANG_INCOMPLETE:
         return ready.hindrance
     asked = _demand_of(look, terms, ready.standing, refused)
@@ -174,6 +176,19 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
         return asked
     look.view.queueing.unclaimed = lacks
     return ready.hindrance
+
+
+def _surroundings(look: Look) -> Surroundings:
+    cache, namespace = look.scene.cache, look.view.key.namespace
+    views, index = look.scene.views, cache.devices.index
+    by_class = (
+        (key, views[key]) for key in sorted(cache.devices.gangs_by_class, key=str) if key in views
+    )
+    return Surroundings(
+        cache.columns().traits,
+        cache.admission.quotas(namespace),
+        lambda: charges_coming(by_class, namespace, index, cache.nodes),
+    )
 
 
 def _demand_of(look: Look, terms: GangTerms, standing: Standing, refused: str) -> Demand:

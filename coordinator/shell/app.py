@@ -203,13 +203,14 @@ class Coordinator:
         clusters = {"project": essential}
         jobs = {"project": essential_job, **LENIENT}
         services = {"project": essential_service, **LENIENT}
+        device_classes = {"project": self._noted_class, **LENIENT}
         found: list[tuple[Resource, type[Any], sinks.Translate[Any], dict[str, Any]]] = [
             (NODES, Node, sinks.node_event, nodes),
             (RAY_CLUSTERS, RayCluster, cluster_event, clusters),
             (NAMESPACES, Namespace, sinks.namespace_event, {}),
             (PRIORITY_CLASSES, PriorityClass, sinks.priority_event, {}),
             (GANG_QUEUES, GangQueue, sinks.queue_event, {}),
-            (DEVICE_CLASSES, DeviceClass, sinks.device_class_event, LENIENT),
+            (DEVICE_CLASSES, DeviceClass, sinks.device_class_event, device_classes),
             (RAY_JOBS, RayJob, sinks.ray_owner_event, jobs),
             (RAY_SERVICES, RayService, sinks.ray_owner_event, services),
         ]
@@ -257,6 +258,10 @@ class Coordinator:
             return known
         found = observe(pod, self._profiles, self._wrapper_of)
         self.devices.note(found)
+        return found
+
+    def _noted_class(self, found: DeviceClass) -> DeviceClass:
+        self.devices.note_class(found)
         return found
 
     @property

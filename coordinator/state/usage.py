@@ -1,5 +1,7 @@
 """Brings the usage of queues with fair sharing up to date, before cycles and reports."""
 
+from collections import Counter
+
 from coordinator.state.known import Known
 from runtime.controller.moment import Moment
 from scheduling.model.amounts import exact_sum
@@ -19,6 +21,10 @@ def settle_usage(known: Known, moment: Moment) -> None:
 
 
 def cluster_of(known: Known) -> dict[str, int]:
-    """Return what all nodes have of each resource."""
-    nodes = known.cache.columns()
-    return dict(zip(nodes.resources, map(exact_sum, nodes.allocatable), strict=True))
+    """Return what all nodes have of each resource; what classes give of it, at most, included."""
+    nodes, index = known.cache.columns(), known.cache.devices.index
+    found = Counter(dict(zip(nodes.resources, map(exact_sum, nodes.allocatable), strict=True)))
+    if index.classes_of_resources:
+        devices = sum(len(each.devices) for each in index.slices.values())
+        found.update(dict.fromkeys(index.classes_of_resources, devices))
+    return found

@@ -11,6 +11,7 @@ from reservation.claims import claims_of, claims_of_slots
 from reservation.slots import SlotKind, kind_in, kind_of, settled_pods, vacant_slots
 from scheduling.devices.keeping import OnTheWay
 from scheduling.model.gang import GangKey
+from scheduling.model.node import Node
 from scheduling.model.placement import Placement
 from scheduling.model.shape.restrictions import Claims
 
@@ -60,6 +61,7 @@ def coming_to_nodes(
     gangs: Iterable[tuple[GangKey, PlacedGang, Sequence[ObservedPod]]],
     others: Iterable[ObservedPod],
     index: DeviceIndex,
+    nodes: Mapping[str, Node],
 ) -> Mapping[str, Coming]:
     """List them: of gangs with their pods that have claims, and of bound pods of no gang.
 
@@ -67,21 +69,25 @@ def coming_to_nodes(
     """
     found: defaultdict[str, Coming] = defaultdict(Coming)
     for key, gang, pods in gangs:
-        for node, wave, uid, claims in _of_gang(gang, pods, index):
+        for node, wave, uid, claims in _of_gang(gang, pods, index, nodes):
             found[node].unread |= claims is None
             if claims:
                 found[node].decided.append((key, wave, uid, claims))
         for pod in settled_pods(pods):
-            if pod.node and (claims := claims_of(pod, index)):
+            if pod.node and (claims := claims_of(pod, index, nodes.get(pod.node))):
                 found[pod.node].bound.append(claims)
     for pod in others:
-        if pod.node in found and not pod.terminal and (claims := claims_of(pod, index)):
-            found[pod.node].bound.append(claims)
+        if pod.node in found and not pod.terminal:
+            claims = claims_of(pod, index, nodes.get(pod.node))
+            found[pod.node].bound += [claims] if claims else []
     return {node: each for node, each in found.items() if each.decided or each.unread}
 
 
 def _of_gang(
-    gang: PlacedGang, pods: Sequence[ObservedPod], index: DeviceIndex
+    gang: PlacedGang,
+    pods: Sequence[ObservedPod],
+    index: DeviceIndex,
+    nodes: Mapping[str, Node],
 ) -> Iterator[tuple[str, int, str, Claims | None]]:
     """Yield node, wave and uid of what is decided and not bound yet."""
     settled: defaultdict[str, list[ObservedPod]] = defaultdict(list)
@@ -90,15 +96,15 @@ def _of_gang(
     for node, placement in gang.slots.items():
         waves, here = _waves(placement), settled[node]
         for pod in (each for each in here if not each.node):
-            kind = kind_of(pod)
-            yield node, waves.get(kind, 0) if kind else 0, pod.uid, claims_of(pod, index)
+            kind, claims = kind_of(pod), claims_of(pod, index, nodes.get(node))
+            yield node, waves.get(kind, 0) if kind else 0, pod.uid, claims
         vacant = vacant_slots(placement, here)
-        for slot, count, claims in claims_of_slots(vacant, pods, index):
+        for slot, count, claims in claims_of_slots(vacant, pods, index, nodes):
             for _ in range(count):
                 yield node, waves[slot.kind], "", claims
     for node, placement in gang.planned.items():
         vacant = vacant_slots(placement, ())
-        for _, count, claims in claims_of_slots(vacant, pods, index):
+        for _, count, claims in claims_of_slots(vacant, pods, index, nodes):
             for _ in range(count):
                 yield node, 0, "", claims
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from extender.devices.coming import Coming, PlacedGang, coming_to_nodes
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.device_classes import is_extended
 from kube.devices.device_facts import DeviceFact
 from kube.devices.device_index import DeviceIndex
 from kube.devices.known_devices import known_devices
@@ -22,7 +21,7 @@ from reservation.claims import claims_of
 from scheduling.devices.keeping import OnTheWay, leaves_enough
 from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.steps import OutOfSteps, StepBudget
-from scheduling.model.amounts import Mask, Positions, Requests
+from scheduling.model.amounts import Mask, Positions, Requests, is_extended
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest, Request
 from scheduling.model.gang import GangKey
 from scheduling.model.node import Node
@@ -72,11 +71,13 @@ def lacking_on(requests: Requests, node: Node) -> Requests:
 class DeviceGuard:
     """What is known of devices, and of the pods that ask for some; written by one owner."""
 
-    def __init__(self, gangs: Mapping[GangKey, PlacedGang]) -> None:
+    def __init__(
+        self, gangs: Mapping[GangKey, PlacedGang], known_nodes: Mapping[str, Node]
+    ) -> None:
         self.is_current: Callable[[], bool] = lambda: True
         """Whether the watches of devices tell all; whoever runs them says so."""
         self._index, self._selectors = DeviceIndex(), CelSelectors()
-        self._gangs = gangs
+        self._gangs, self._known_nodes = gangs, known_nodes
         self._pods: dict[str, ObservedPod] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
         self._coming: Mapping[str, Coming] | None = {}
@@ -86,12 +87,24 @@ class DeviceGuard:
     # ---- what comes and goes
 
     def put_pod(self, pod: ObservedPod) -> None:
-        """Take in a pod that asks for devices by claim."""
+        """Take in a pod that asks for devices by claim, or for what a class may give."""
         self.remove_pod(pod.uid)
         self._pods[pod.uid] = pod
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
-        self._changed()
+        self._note(pod)
+
+    def _note(self, pod: ObservedPod) -> None:
+        if self._claims_any(pod):
+            self._changed()
+
+    def _claims_any(self, pod: ObservedPod) -> bool:
+        return bool(pod.claims) or self._index.gives_any(pod.extended)
+
+    def node_changed(self, name: str) -> None:
+        """Look anew at what is decided on a node, which may list other resources by now."""
+        if name in self._index.nodes_with_slices:
+            self._changed()
 
     def remove_pod(self, uid: str) -> None:
         """Forget a pod, if it is one of these."""
@@ -103,7 +116,7 @@ class DeviceGuard:
             del self._members[key][uid]
             if not self._members[key]:
                 del self._members[key]
-        self._changed()
+        self._note(known)
 
     def gang_changed(self, key: GangKey) -> None:
         """Look at the slots of a gang anew."""
@@ -141,14 +154,20 @@ class DeviceGuard:
     def coming(self) -> Mapping[str, Coming]:
         """Return the pods that are to be allocated devices, by node."""
         if self._coming is None:
-            others = (pod for pod in self._pods.values() if not self._is_of_a_gang(pod))
-            self._coming = coming_to_nodes(self._of_gangs(), others, self._index)
+            others = (pod for pod in self._claiming() if not self._is_of_a_gang(pod))
+            nodes, of_gangs = self._known_nodes, self._of_gangs()
+            self._coming = coming_to_nodes(of_gangs, others, self._index, nodes)
         return self._coming
+
+    def _claiming(self) -> Iterator[ObservedPod]:
+        return filter(self._claims_any, self._pods.values())
 
     def _of_gangs(self) -> Iterator[tuple[GangKey, PlacedGang, list[ObservedPod]]]:
         for key in self._members.keys() & self._gangs.keys():
-            pods = self._members[key].values()
-            yield key, self._gangs[key], [pod for pod in pods if self._is_of_a_gang(pod)]
+            pods = filter(self._claims_any, self._members[key].values())
+            of_gang = [pod for pod in pods if self._is_of_a_gang(pod)]
+            if of_gang:
+                yield key, self._gangs[key], of_gang
 
     def _is_of_a_gang(self, pod: ObservedPod) -> bool:
         gang = self._gangs.get(pod.member.gang) if pod.member is not None else None
@@ -185,6 +204,8 @@ class DeviceGuard:
 
     def _asked_on(self, pod: ObservedPod, node: Node) -> Claims | None:
         """Return what a pod is to be allocated on a node, by claim or as resources of classes."""
+        if pod.extended:
+            return claims_of(pod, self._index, node)
         claims, lacking = self.claims(pod), lacking_on(pod.used, node)
         if claims is None or not lacking:
             return claims

@@ -4,9 +4,8 @@ from kube.codec.node_removal import removal
 from kube.objects import core as core_objects
 from kube.objects.core import BareNode
 from scheduling.model import node as node_model
+from scheduling.model.amounts import OF_CLASS
 from scheduling.model.quantity import BadQuantity, allocatable_amount
-
-_OF_CLASS = "deviceclass.resource.kubernetes.io/"
 
 
 def whole_node(found: core_objects.Node | BareNode) -> core_objects.Node:
@@ -51,4 +50,4 @@ def resources_of_class(found: core_objects.DeviceClass) -> tuple[str, ...]:
     nothing for either.
     """
     named = found.spec.extended_resource_name
-    return (f"{_OF_CLASS}{found.metadata.name}", *((named,) if named else ()))
+    return (f"{OF_CLASS}{found.metadata.name}", *((named,) if named else ()))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from kube.codec.devices.extended_requests import ExtendedRequest, extended_requests
 from kube.codec.devices.pod_claims import PodClaim, pod_claims
 from kube.codec.fields import InvalidObject, moment_of
 from kube.codec.pod import nominated_priority, room_on
@@ -109,9 +110,11 @@ class ObservedPod:
     nomination may only repeat: that is in `nominated_to`, and takes no room by itself. `kind` is
     its namespace and labels, which the affinity terms of other pods match; `holder` is the
     controller that messages name as the holder of its room; `mounts` are its claims of volumes,
-    `claims` those of devices, of a member of a gang. `ends_by` is
-    when its grace is over, in seconds since 1970; 0 where it is not being deleted. `is_daemon` says
-    that it is a pod of a DaemonSet, or the mirror of a static one; `succeeded` that it ended well;
+    `claims` those of devices, of a member of a gang. Of such a member `extended` is what it asks
+    for as extended resources; `extended_claim` names the claim that kube-scheduler made for these.
+    `ends_by` is when its grace is over, in seconds since 1970; 0 where it is not being deleted.
+    `is_daemon` says that it is a pod of a DaemonSet, or the mirror of a static one; `succeeded`
+    that it ended well;
     `gated_for_none` that it has our gate and is in no gang.
     """
 
@@ -139,6 +142,8 @@ class ObservedPod:
     succeeded: bool = False
     gated_for_none: bool = False
     claims: tuple[PodClaim, ...] = ()
+    extended: tuple[ExtendedRequest, ...] = ()
+    extended_claim: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -236,7 +241,14 @@ def observe(
         succeeded=pod.status.phase == "Succeeded",
         gated_for_none=_is_gated_for_none(pod, member),
         claims=() if member is None else pod_claims(pod),
+        extended=() if member is None else extended_requests(pod),
+        extended_claim=_extended_claim(pod),
     )
+
+
+def _extended_claim(pod: Pod) -> str:
+    made = pod.status.extended_resource_claim_status
+    return made.resource_claim_name if made is not None else ""
 
 
 def _is_gated_for_none(pod: Pod, member: Membership | None) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kube.devices.device_classes import OF_CLASS
+from scheduling.model.amounts import OF_CLASS
 from scheduling.model.devices.resource_claim import (
     MAX_DEVICES,
     AllocationMode,

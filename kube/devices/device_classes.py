@@ -8,16 +8,8 @@ from kube.codec.fields import created_at
 from kube.devices.common import selectors
 from kube.devices.json_fields import Fields, Problems
 from kube.objects.core import DeviceObject
-from scheduling.model.amounts import is_device
+from scheduling.model.amounts import OF_CLASS
 from scheduling.model.devices.resource_claim import DeviceClass
-
-OF_CLASS: Final = "deviceclass.resource.kubernetes.io/"
-
-
-def is_extended(resource: str) -> bool:
-    """Say whether a node may give the resource by a class: extended ones, and those of classes."""
-    return resource.startswith(OF_CLASS) or is_device(resource)
-
 
 _NOT_READ: Final = "this_class_has({})"
 """A selector that no evaluator has: what is behind it is then named."""
@@ -45,12 +37,12 @@ def device_class(found: DeviceObject) -> ReadClass:
 def classes_of_resources(classes: Iterable[ReadClass]) -> Mapping[str, str]:
     """Return the class of each resource that pods may ask for in place of a claim.
 
-    Each class has a resource of its own name as well.
+    Each class has a resource of its own name as well, but a class whose other name a newer class
+    has: kube-scheduler knows that only if it saw this class first (extendedresourcecache).
     """
     found: dict[str, str] = {}
     for each in sorted(classes, key=lambda c: (-c.created, c.device_class.name)):
-        of = each.device_class
-        if of.extended_resource_name:
-            found.setdefault(of.extended_resource_name, of.name)
-        found.setdefault(f"{OF_CLASS}{of.name}", of.name)
+        of, named = each.device_class, each.device_class.extended_resource_name
+        if not named or found.setdefault(named, of.name) == of.name:
+            found[f"{OF_CLASS}{of.name}"] = of.name
     return found

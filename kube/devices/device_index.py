@@ -5,10 +5,11 @@ known whoever took it. A pod that asks for such a claim is told so.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from kube.codec.devices.extended_requests import ExtendedRequest
 from kube.devices.device_classes import ReadClass, classes_of_resources
 from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.resource_slices import ReadSlice
@@ -48,6 +49,8 @@ class DeviceIndex:
 
     def __init__(self) -> None:
         self.edition = 0
+        self.offered = 0
+        """Grows with each change of classes, and of the nodes that slices name."""
         self.claims: dict[Key, ResourceClaim] = {}
         self.templates: dict[Key, ResourceClaimTemplate] = {}
         self.taken: dict[DeviceID, Key] = {}
@@ -62,13 +65,15 @@ class DeviceIndex:
         self._rules: dict[str, DeviceTaintRule] = {}
         self._whole: Counter[str] = Counter()
         self._templates_of: Counter[str] = Counter()
+        self._resources: tuple[int, Mapping[str, str]] | None = None
+        self._on_nodes: Counter[str] = Counter()
         self._specs: Interned[ClaimSpec] = Interned(8 * MIB)
 
     # ---- what is told
 
     def put(self, fact: DeviceFact) -> None:
         """Take in what is new or has changed."""
-        self.edition += not isinstance(fact, _OF_TENANTS)
+        self._count(fact)
         match fact:
             case ResourceClaim():
                 self.edition += _allocation(self.claims.get(fact.key)) != fact.allocation
@@ -76,8 +81,10 @@ class DeviceIndex:
             case ResourceClaimTemplate():
                 self._put_template(fact)
             case ReadSlice(resource_slice=found):
+                self._drop_slice(found.name)
                 self._slices[found.name] = found
-                self._laid.pop(found.name, None)
+                self.offered += _node_of(found) not in self._on_nodes
+                self._on_nodes[_node_of(found)] += 1
             case ReadClass():
                 self._classes[fact.device_class.name] = fact
             case DeviceTaintRule():
@@ -86,7 +93,7 @@ class DeviceIndex:
 
     def drop(self, fact: DeviceFact) -> None:
         """Forget what is gone."""
-        self.edition += not isinstance(fact, _OF_TENANTS)
+        self._count(fact)
         match fact:
             case ResourceClaim():
                 self.edition += _allocation(self.claims.get(fact.key)) is not None
@@ -95,13 +102,16 @@ class DeviceIndex:
                 if self.templates.pop(fact.key, None) is not None:
                     _count_down(self._templates_of, fact.namespace)
             case ReadSlice(resource_slice=found):
-                self._slices.pop(found.name, None)
-                self._laid.pop(found.name, None)
+                self._drop_slice(found.name)
             case ReadClass():
                 self._classes.pop(fact.device_class.name, None)
             case DeviceTaintRule():
                 self._rules.pop(fact.name, None)
                 self._laid.clear()
+
+    def _count(self, fact: DeviceFact) -> None:
+        self.edition += not isinstance(fact, _OF_TENANTS)
+        self.offered += isinstance(fact, ReadClass)
 
     def see(self, kind: type[DeviceFact]) -> None:
         """Begin to answer by the facts of a kind: all were told."""
@@ -131,7 +141,25 @@ class DeviceIndex:
     @property
     def classes_of_resources(self) -> Mapping[str, str]:
         """Return the class of each resource that pods may ask for in place of a claim."""
-        return classes_of_resources(self._classes.values())
+        if self._resources is None or self._resources[0] != self.offered:
+            self._resources = self.offered, classes_of_resources(self._classes.values())
+        return self._resources[1]
+
+    def gives_any(self, asked: Iterable[ExtendedRequest]) -> bool:
+        """Say whether a class gives anything of what a pod asks for as extended resources."""
+        return any(each.resource in self.classes_of_resources for each in asked)
+
+    @property
+    def nodes_with_slices(self) -> Collection[str]:
+        """Return the nodes that slices name; "" stands for those of slices that name none."""
+        return self._on_nodes.keys()
+
+    def _drop_slice(self, name: str) -> None:
+        known = self._slices.pop(name, None)
+        self._laid.pop(name, None)
+        if known is not None:
+            _count_down(self._on_nodes, _node_of(known))
+            self.offered += _node_of(known) not in self._on_nodes
 
     # ---- claims
 
@@ -171,11 +199,15 @@ class DeviceIndex:
         return self._templates_of[namespace] < MOST_TEMPLATES
 
 
-def _count_down(counts: Counter[str], namespace: str) -> None:
-    """Take one away, and the name of a namespace that has none left."""
-    counts[namespace] -= 1
-    if not counts[namespace]:
-        del counts[namespace]
+def _count_down(counts: Counter[str], name: str) -> None:
+    """Take one away, and the name of what has none left."""
+    counts[name] -= 1
+    if not counts[name]:
+        del counts[name]
+
+
+def _node_of(found: ResourceSlice) -> str:
+    return found.access.node_name if found.access is not None else ""
 
 
 def _allocation(claim: ResourceClaim | None) -> Allocation | None:

@@ -21,4 +21,5 @@ def known_devices(
         rules=Rules(index.classes, selectors),
         edition=index.edition,
         pending=pending,
+        resources=index.classes_of_resources.keys(),
     )

@@ -154,6 +154,12 @@ class ResourceClaimMade(Slim, frozen=True):
     resource_claim_name: str | None = None
 
 
+class ExtendedResourceClaim(Slim, frozen=True):
+    """The claim that kube-scheduler made for the extended resources of a pod."""
+
+    resource_claim_name: str = ""
+
+
 class PodSpec(Part, frozen=True):
     """What the scheduler reads of a pod. A volume maps `name` and the kind of its source."""
 
@@ -196,6 +202,7 @@ class PodStatus(Part, frozen=True):
     allocated_resources: OrNull[Quantities] = {}
     resources: ResourceRequirements | None = None
     resource_claim_statuses: OrNull[tuple[ResourceClaimMade, ...]] = ()
+    extended_resource_claim_status: ExtendedResourceClaim | None = None
 
 
 class Pod(Slim, frozen=True):

@@ -10,6 +10,8 @@ the next of the gang so held:
 5. `pods`: the pods on nodes, by the search for independent or interdependent pods.
 """
 
+from dataclasses import replace
+
 from scheduling.admission.gang_topology import admit_in_domain, why_untried
 from scheduling.admission.question import Outcome, Question, Rejected, Untried
 from scheduling.diagnosis.causes import (
@@ -21,13 +23,23 @@ from scheduling.diagnosis.causes import (
 )
 from scheduling.diagnosis.refusals import MOST_CONSTRAINED_KINDS, MOST_KINDS, MOST_PORTS
 from scheduling.model.gang import PendingGang
+from scheduling.placement.offered_by_class import as_left_by, as_offered
 
 
 def admit(question: Question) -> Outcome:
     """Place the gang, if it can be judged and its minimum fits."""
     gang = question.gang
     cause = _too_many_kinds(gang) or _too_many_ports(gang) or not_modelled(gang.groups())
-    return Rejected(cause) if cause else admit_in_domain(question)
+    return Rejected(cause) if cause else _placed(question)
+
+
+def _placed(question: Question) -> Outcome:
+    """Place the gang in the room as it is offered to its pods, and take that of the room."""
+    room, offered = question.room, as_offered(question.gang, question.room)
+    outcome = admit_in_domain(replace(question, room=offered))
+    if isinstance(outcome, Rejected):
+        return outcome
+    return replace(outcome, room=as_left_by(room, offered, outcome.room))
 
 
 def why_left_out(left_out: Cause | Untried) -> Cause:

@@ -15,6 +15,7 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.verdict import Refusal
 from scheduling.placement.independent import cannot_fit, demand_of
+from scheduling.placement.offered_by_class import as_offered
 from scheduling.state.node_snapshot import NodeSnapshot
 
 
@@ -84,12 +85,13 @@ class KeptRefusals:
             return False
         if not self.has_same_nodes and not is_for_the_same(kept, gang, room):
             return False
-        if kept.is_certain and not gang.is_separable and cannot_fit(kept.demand, room):
+        offered = as_offered(gang, room)
+        if kept.is_certain and not gang.is_separable and cannot_fit(kept.demand, offered):
             return True
         is_constrained = self._search.constraints is not None
         return (
             (self.has_same_nodes or not (is_constrained or gang.topology or gang.sharing))
-            and not has_grown_for(gang, room)
+            and not has_grown_for(gang, offered)
             and kept.devices == _stamp(gang, room, is_certain=kept.is_certain)
             and (kept.is_certain or self._search.steps <= kept.steps)
             and kept.around == self._search.around(gang, room)

@@ -17,13 +17,10 @@ from scheduling.devices.node_index import NodeDevicesIndex, Pending
 from scheduling.devices.outcome import Allocated
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
-from scheduling.model.amounts import Amounts
+from scheduling.model.amounts import OF_CLASS, Amounts
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.shape.restrictions import Claims
 from scheduling.state.node_snapshot import NodeSnapshot
-
-PREFIX = "deviceclass.resource.kubernetes.io/"
-"""Kubernetes offers each class as an extended resource of this name."""
 
 MOST_CLASSES = 20
 """Classes that are counted, those with the most devices first: their names go into metrics."""
@@ -48,12 +45,12 @@ class ClassResources:
 
 def is_class(resource: str) -> bool:
     """Say whether a resource stands for the devices of a class."""
-    return resource.startswith(PREFIX)
+    return resource.startswith(OF_CLASS)
 
 
 def class_resource(name: str) -> str:
     """Return the resource that stands for the devices of a class."""
-    return PREFIX + name
+    return OF_CLASS + name
 
 
 def with_classes(

@@ -15,7 +15,8 @@ from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.outcome import Doubt, NotAllocated, Undecided
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
-from scheduling.model.shape.restrictions import Claims
+from scheduling.model.devices.class_requests import ClassRequests
+from scheduling.model.shape.restrictions import Claims, claims_where
 
 MOST_WAVES = 8
 """More waves are not tried: each costs the time until all its pods are seen bound."""
@@ -26,12 +27,18 @@ class ClaimGroup:
     """Pods of a gang with equal claims; `requests` is what one takes else, in a common order.
 
     All groups of one `tie`, if it has any, go to one node: devices that they share are there.
+    `by_class` is claimed as well where a node lists none of it.
     """
 
     claims: Claims
     count: int
     requests: Mix = ()
     tie: Hashable = None
+    by_class: ClassRequests = ()
+
+    def claims_where(self, lacking: frozenset[str]) -> Claims:
+        """Return what one of the pods claims on a node that lists none of these resources."""
+        return claims_where(self.claims, self.by_class, lacking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,8 @@ class NodeOffer:
     """Nodes that are alike: the devices of one, what else is free there, the pods that it may take.
 
     `most` are so many of each group. `pending` are pods of other gangs that are to come to each of
-    the nodes, by their claims.
+    the nodes, by their claims. `lacking` are resources that pods ask for and that no node of these
+    lists.
     """
 
     names: Sequence[str]
@@ -47,6 +55,7 @@ class NodeOffer:
     most: Mix
     free: Mix = ()
     pending: tuple[tuple[Claims, int], ...] = ()
+    lacking: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +110,7 @@ class _Gang:
         steps: StepBudget,
     ) -> None:
         self._groups, self._rules, self._steps = groups, rules, steps
-        self._claims = [each.claims for each in groups]
+        self._asked = [(*each.claims, *each.by_class) for each in groups]
         self._ties = _ties(groups)
         self._rooms: dict[tuple[Mix, Mix], tuple[Mix, ...]] = {}
         self._alike = self._classes(sorted(nodes, key=lambda offer: offer.names[0]))
@@ -111,21 +120,23 @@ class _Gang:
         found: dict[Hashable, _Alike] = {}
         limits: dict[Hashable, Mix] = {}
         for offer in offers:
-            pods = (*self._claims, *(claims for claims, _ in offer.pending))
-            pattern = offer.devices.pattern(pods, self._rules, self._steps)
+            claims = [each.claims_where(offer.lacking) for each in self._groups]
+            pods = (*claims, *(pending for pending, _ in offer.pending))
+            pattern = offer.lacking, offer.devices.pattern(pods, self._rules, self._steps)
             if pattern not in limits:
-                limits[pattern] = self._limits(offer.devices)
+                limits[pattern] = self._limits(claims, offer.devices)
             room = self._room(offer, limits[pattern])
             key = pattern, room, offer.pending
             if key not in found:
-                found[key] = _Alike(self._mixes(offer, room))
+                found[key] = _Alike(self._mixes(claims, offer, room))
             found[key].names.extend(offer.names)
         return list(found.values())
 
-    def _limits(self, devices: NodeDevices) -> Mix:
+    def _limits(self, claims: Sequence[Claims], devices: NodeDevices) -> Mix:
         """Return how many pods of each group there are at most, by the number of devices."""
         return tuple(
-            min(each.count, devices.most(each.claims, self._rules)) for each in self._groups
+            min(each.count, devices.most(claimed, self._rules))
+            for each, claimed in zip(self._groups, claims, strict=True)
         )
 
     def _room(self, offer: NodeOffer, limits: Mix) -> tuple[Mix, ...]:
@@ -135,8 +146,10 @@ class _Gang:
             self._rooms[key] = mixes_with_room(key[0], requests, key[1], self._steps)
         return self._rooms[key]
 
-    def _mixes(self, offer: NodeOffer, room: tuple[Mix, ...]) -> NodeMixes:
-        return NodeMixes(self._claims, offer.devices, room, self._rules, self._steps, offer.pending)
+    def _mixes(
+        self, claims: Sequence[Claims], offer: NodeOffer, room: tuple[Mix, ...]
+    ) -> NodeMixes:
+        return NodeMixes(claims, offer.devices, room, self._rules, self._steps, offer.pending)
 
     def verdict(self) -> Verdict:
         """Try one wave, then an order of groups; what no order makes possible does not fit."""
@@ -150,15 +163,15 @@ class _Gang:
 
     def _in_waves(self) -> Foreseen | None:
         """Place the gang one kind of claims after the other; pods without claims come first."""
-        kinds = kinds_of(self._claims)
+        kinds = kinds_of(self._asked)
         if not 1 < len(kinds) <= MOST_WAVES:
             return None
         for order in permutations(kinds):
-            waves = [0] * len(self._claims)
+            waves = [0] * len(self._asked)
             for wave, kind in enumerate(order):
                 for group in kind:
                     waves[group] = wave
-            groups = sorted(range(len(waves)), key=lambda at: (bool(self._claims[at]), waves[at]))
+            groups = sorted(range(len(waves)), key=lambda at: (bool(self._asked[at]), waves[at]))
             placed = self._placed(partial(NodeMixes.in_order, order=groups))
             if placed is not None:
                 return Foreseen(placed, tuple(waves))

@@ -4,7 +4,7 @@ A mix is a number of pods for each group; the pods of a group have equal claims.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -170,9 +170,9 @@ class Possible:
     unknown: Unknown | None = None
 
 
-def kinds_of(groups: Sequence[Claims]) -> list[list[int]]:
+def kinds_of(groups: Sequence[tuple[Hashable, ...]]) -> list[list[int]]:
     """Return which groups have equal claims, those without any left aside."""
-    kinds: dict[Claims, list[int]] = {}
+    kinds: dict[tuple[Hashable, ...], list[int]] = {}
     for at, claims in enumerate(groups):
         if claims:
             kinds.setdefault(claims, []).append(at)

@@ -1,7 +1,9 @@
 """Keeps the devices of each node, and which nodes are alike, from one moment to the next."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -32,7 +34,8 @@ class DeviceFacts:
 
     `taken` are the devices that claims have for themselves. `pending` are, by node, the pods that
     are to come there, of all gangs, whose claims are not allocated. `edition` is another number
-    whenever slices, claims or classes changed.
+    whenever slices, claims or classes changed. `resources` are the extended ones that classes give,
+    as far as it is known which class does.
     """
 
     slices: Collection[ResourceSlice]
@@ -40,6 +43,7 @@ class DeviceFacts:
     rules: Rules
     edition: int
     pending: Mapping[str, Pending] = field(default_factory=dict)
+    resources: Collection[str] = ()
 
 
 class _Known(NamedTuple):
@@ -150,6 +154,21 @@ class NodeDevicesIndex:
     def _reaching(self, pools: Collection[PoolKey]) -> set[str]:
         found = self.found.items() if pools else ()
         return {name for name, each in found if not each.pools.isdisjoint(pools)}
+
+    def number_on(self, node: str) -> int:
+        """Return how many devices a node reaches that no claim has: no fewer than there are."""
+        return self.slices.number_on(node) - self._number_taken.get(node, 0)
+
+    @cached_property
+    def _number_taken(self) -> Mapping[str, int]:
+        """Return how many devices are taken of slices that name a node, by that node."""
+        found: Counter[str] = Counter()
+        for key, taken in self.taken.items():
+            for each in self.slices.of_pool(key):
+                if each.access is not None and each.access.node_name:
+                    ids = {DeviceID(*key, device.name) for device in each.devices}
+                    found[each.access.node_name] += len(ids & taken)
+        return found
 
     def of(self, node: Node) -> NodeDevices:
         """Return the devices that a node reaches."""

@@ -6,8 +6,9 @@ could change is named as unsupported.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from scheduling.model.devices.features import Features
@@ -79,6 +80,15 @@ class SliceIndex:
     def may_reach(self, node: str) -> Iterable[ResourceSlice]:
         """Return the slices that name the node, and those that name none."""
         return (*self._by_node.get(node, ()), *self._by_node.get("", ()))
+
+    def number_on(self, node: str) -> int:
+        """Return a number of devices that is not exceeded by those that the node reaches."""
+        return self._numbers.get(node, 0) + self._numbers.get("", 0)
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        found = self._by_node.items()
+        return {node: sum(len(each.devices) for each in of) for node, of in found}
 
     def of_pool(self, key: PoolKey) -> Sequence[ResourceSlice]:
         """Return all slices of a pool, whoever reaches them."""

@@ -42,7 +42,9 @@ def no_devices(cause: NoDevices) -> Refusal:
         fit = min(count, most.get(shape, count))
         found.append(replace(each, fit=fit))
         if fit < count:
-            why = ", ".join(_why(shape.restrictions.claims, refused.get(shape, ()), cause.room))
+            why = ", ".join(
+                _why(shape.restrictions.most_claims, refused.get(shape, ()), cause.room)
+            )
             said.append(f"{how_many_fit(pod_set, count, fit)} by their claims: {why}")
     if not said:
         said = ["each group gets the devices that its pods claim, but not all of them together"]

@@ -1,4 +1,4 @@
-"""Names resources that nodes may also give through a DeviceClass, which the core does not count.
+"""Names resources that nodes may also give through a DeviceClass, where that is not judged.
 
 kube-scheduler (feature DRAExtendedResource) asks a node's devices for an extended resource of which
 the node itself has none. So where a class offers the resource, a pod that does not fit by what
@@ -22,8 +22,10 @@ def allocated_otherwise(wanted: Sequence[Wanted], room: FreeCapacity) -> Iterato
     """Yield what pods ask for that feasible nodes without any of it may give by a class."""
     if not room.columns.claimable:
         return
+    judged = room.devices.nodes.facts.resources if room.devices is not None else ()
     for pod_set, shape, _ in wanted:
-        names = [name for name, _ in shape.requests if name in room.columns.claimable]
+        asked = (name for name, _ in shape.requests if name not in judged)
+        names = [name for name in asked if name in room.columns.claimable]
         lacking = [name for name in names if _is_lacking(name, shape, room)]
         if lacking:
             yield f"{pod_set}: {', '.join(lacking)} through a DeviceClass ({_REMEDY})"

@@ -83,7 +83,7 @@ def never(demand: Demand, columns: NodeSnapshot) -> tuple[Never, ...]:
     Causes that concern one pod go before those that concern all. Nothing is certain of resources
     that nodes may also give through a DeviceClass.
     """
-    if columns.claimable and any(_is_open(shape, columns) for shape, _ in demand):
+    if any(_is_open(shape, columns) for shape, _ in demand):
         return ()
     most = [(shape, count, _most(shape, columns)) for shape, count in demand]
     scarce = [each for each in most if each[2] < each[1] and _able(each[0], columns).any()]
@@ -95,7 +95,9 @@ def never(demand: Demand, columns: NodeSnapshot) -> tuple[Never, ...]:
 
 
 def _is_open(shape: PodShape, columns: NodeSnapshot) -> bool:
-    return any(name in columns.claimable for name, _ in shape.requests)
+    if shape.restrictions.by_class:
+        return True
+    return bool(columns.claimable) and any(n in columns.claimable for n, _ in shape.requests)
 
 
 def patient(shape: PodShape) -> PodShape:

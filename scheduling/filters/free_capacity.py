@@ -283,6 +283,14 @@ class FreeCapacity:
         more.grown = np.union1d(self.grown, at)
         return more
 
+    def less(
+        self, at: Positions, amounts: Amounts, ports: Taken, devices: DeviceRoom | None
+    ) -> "FreeCapacity":
+        """Return the room with so much less (resources x some nodes, each once) that is free."""
+        free = self.free.copy()
+        free[:, at] -= amounts
+        return self._changed_to(free, ports, at, self._rank, None).with_devices(devices)
+
     def with_devices(self, devices: DeviceRoom | None) -> "FreeCapacity":
         """Return the same room with other devices."""
         if devices is self.devices:

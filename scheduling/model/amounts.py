@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
+OF_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Kubernetes offers each DeviceClass as an extended resource of this name and its own."""
+
 Requests = tuple[tuple[str, int], ...]
 
 MOST = 2**31
@@ -39,3 +42,11 @@ def is_device(resource: str) -> bool:
     domain, slash, _ = resource.partition("/")
     made_up = ":" in domain
     return bool(slash) and not made_up and not domain.endswith("kubernetes.io")
+
+
+def is_extended(resource: str) -> bool:
+    """Say whether a node may give the resource by a DeviceClass: extended ones, those of classes.
+
+    As IsDRAExtendedResourceName of kube-scheduler says it.
+    """
+    return resource.startswith(OF_CLASS) or is_device(resource)

@@ -144,8 +144,8 @@ class PendingGang:
 
     @property
     def claims_devices(self) -> bool:
-        """Say whether pods of the gang have claims that are to be allocated."""
-        return any(group.shape.restrictions.claims for group in self.groups())
+        """Say whether devices are to be allocated for pods of the gang."""
+        return any(group.shape.restrictions.claims_devices for group in self.groups())
 
     @property
     def mounts_volumes(self) -> bool:

@@ -6,6 +6,7 @@ in which order they have to come, is foreseen for the whole (`scheduling.devices
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -24,9 +25,12 @@ from scheduling.devices.sharing import PartedGroups
 from scheduling.devices.steps import StepBudget
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import LIMIT, Amounts, Positions
+from scheduling.model.devices.class_requests import resources_of
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import needed
+from scheduling.placement.offered_by_class import lists_none
+from scheduling.state.node_snapshot import NodeAttributes
 
 DEVICE_STEPS = 100
 """Steps of a search that one look at a device, or at one mix of pods, counts as."""
@@ -69,7 +73,8 @@ def place_with_devices(
 def _group(shape: PodShape, count: int, resources: Sequence[str]) -> ClaimGroup:
     """Return pods of one shape as a group; those who share claims are tied to each other."""
     added, requests = shape.restrictions, _amounts(dict(shape.requests), resources)
-    return ClaimGroup(added.claims, count, requests, tie=added.shared_claims or None)
+    tie = added.shared_claims or None
+    return ClaimGroup(added.claims, count, requests, tie, added.by_class)
 
 
 def _amounts(requests: Mapping[str, int], resources: Sequence[str]) -> tuple[int, ...]:
@@ -104,10 +109,24 @@ def _offers(
     steps: StepBudget,
 ) -> Iterator[NodeOffer]:
     """Yield these nodes, those together that are alike in all."""
+    for lacking, some in _by_lacking(demand, at, room.columns.traits):
+        yield from _offers_lacking(lacking, demand, whole, room, some, counted, steps)
+
+
+def _offers_lacking(
+    lacking: frozenset[str],
+    demand: Demand,
+    whole: int,
+    room: FreeCapacity,
+    at: Positions,
+    counted: Amounts,
+    steps: StepBudget,
+) -> Iterator[NodeOffer]:
+    """Yield nodes on which the same resources are given by devices."""
     devices, nodes = room.devices, room.columns.traits.nodes
     assert devices is not None, "asked for where devices are known"
     counts, free = np.split(counted[:, at], [len(demand)])
-    claimed = (shape.restrictions.claims for shape, _ in demand)
+    claimed = (shape.restrictions.claims_where(lacking) for shape, _ in demand)
     kinds = tuple(dict.fromkeys(filter(None, claimed)))
     alike = _patterns(kinds, room, at, devices, steps)
     for members in _grouped((*alike, *counts, *free)):
@@ -115,7 +134,22 @@ def _offers(
         one = int(members[0])
         most, left = tuple(counts[:, one].tolist()), tuple(free[:, one].tolist())
         node, coming = nodes[int(at[one])], devices.pending.get(names[0], ())
-        yield NodeOffer(names, devices.nodes.of(node), most, left, coming)
+        yield NodeOffer(names, devices.nodes.of(node), most, left, coming, lacking)
+
+
+def _by_lacking(
+    demand: Demand, at: Positions, traits: NodeAttributes
+) -> Iterator[tuple[frozenset[str], Positions]]:
+    """Part nodes by which of the resources that classes give they list none of."""
+    by_class = dict.fromkeys(shape.restrictions.by_class for shape, _ in demand)
+    names = dict.fromkeys(chain.from_iterable(map(resources_of, by_class)))
+    rows = [lists_none(name, traits)[at].astype(np.int64) for name in names]
+    if not rows:
+        yield frozenset(), at
+        return
+    for members in _grouped(rows):
+        lacking = (name for name, row in zip(names, rows, strict=True) if row[members[0]])
+        yield frozenset(lacking), at[members]
 
 
 def _grouped(rows: Iterable[Amounts]) -> list[Positions]:
@@ -174,8 +208,23 @@ def _placed(
         distributions.append(Distribution(nodes, np.array(list(pods.values()), dtype=np.int64)))
         room = room.without(shape, distributions[-1])
         added = shape.restrictions
-        if added.claims and added.shared_claims not in shared:
+        if added.claims_devices and added.shared_claims not in shared:
             alone = dict.fromkeys(pods, 1) if added.shared_claims else pods
-            devices = devices.with_pods(added.claims, alone)
+            devices = _with_pods(shape, nodes, alone, devices, room)
         shared |= {added.shared_claims} - {()}
     return PlacedWithDevices(tuple(distributions), found.waves, room.with_devices(devices))
+
+
+def _with_pods(
+    shape: PodShape,
+    nodes: Positions,
+    pods: Mapping[str, int],
+    devices: DeviceRoom,
+    room: FreeCapacity,
+) -> DeviceRoom:
+    """Return what is left when so many pods of a shape are to come, by node."""
+    for lacking, some in _by_lacking(((shape, 1),), nodes, room.columns.traits):
+        here = {room.columns.names[each]: pods[room.columns.names[each]] for each in some.tolist()}
+        claims = shape.restrictions.claims_where(lacking)
+        devices = devices.with_pods(claims, here) if claims else devices
+    return devices

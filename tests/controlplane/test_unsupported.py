@@ -92,12 +92,15 @@ def test_preferred_constraints_do_not_count(plot: Plot) -> None:
     plot.wait_running("polite", 3)
 
 
-def test_a_resource_of_a_device_class_is_named_until_a_device_plugin_has_it(plot: Plot) -> None:
-    """The stock scheduler might find devices for it; Muster does not know how many there are."""
+def test_a_resource_of_a_class_without_devices_waits_until_a_device_plugin_has_it(
+    plot: Plot,
+) -> None:
+    """No node has devices of the class; kube-scheduler would find none, either."""
     plot.add_node(6)
     resource = f"example.com/{plot.name}"
     plot.add_device_class("widgets", resource)
     plot.create(gang("widgets", group(replicas=1, resources=requests(**{resource: "1"}))))
-    wait_unsupported(plot, "widgets", f"{resource} through a DeviceClass")
+    status = plot.wait_phase("widgets", "Queued", "InsufficientResources")
+    assert resource in status["message"]
     plot.add_nodes(NodeSpec("plugin", cpus=1, resources={resource: 1}))
     plot.wait_running("widgets", 2)

@@ -26,9 +26,11 @@ ALL_SEEN: list[Event] = [
 ANY = "any.example.com"
 
 
-def device_class(name: str = GPU) -> Json:
+def device_class(name: str = GPU, resource: str = "") -> Json:
     selectors = [] if name == ANY else [_of(name)]
-    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": {"selectors": selectors}}
+    named = {"extendedResourceName": resource} if resource else {}
+    spec = {"selectors": selectors, **named}
+    return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
 
 def _of(driver: str) -> Json:
@@ -107,6 +109,7 @@ def allocate(api: Api, pod: Json, node: str) -> bool:
     ]
     if len(claims) < len(pod["spec"].get("resourceClaims", ())):
         return False
+    claims += _claim_extended(api, pod, node)
     if any(_is_elsewhere(each, node) for each in claims):
         return False
     claims = [each for each in claims if not _results(each)]
@@ -127,6 +130,35 @@ def allocate(api: Api, pod: Json, node: str) -> bool:
         status = _allocation(given[claim["metadata"]["name"]])
         api.change(claim, partial(dict.update, status=status))
     return True
+
+
+def _claim_extended(api: Api, pod: Json, node: str) -> list[Json]:
+    """Make the claim of what a pod asks for and the node lists none of, by classes that give it."""
+    on = api.get(Key("nodes", "", node))["status"]["allocatable"]
+    classes = given_by_classes(api)
+    requests = [
+        {"name": f"container-{at}", "exactly": {"deviceClassName": classes[name], "count": int(n)}}
+        for at, container in enumerate(pod["spec"]["containers"])
+        for name, n in container["resources"]["requests"].items()
+        if name in classes and on.get(name, "0") == "0"
+    ]
+    meta = pod["metadata"]
+    if not requests:
+        return []
+    owner = {"kind": "Pod", "name": meta["name"], "uid": meta["uid"], "controller": True}
+    name = f"{meta['name']}-extended-resources"
+    about = {"name": name, "namespace": meta["namespace"], "ownerReferences": [owner]}
+    spec = {"devices": {"requests": requests}}
+    api.create({"kind": "ResourceClaim", "metadata": about, "spec": spec})
+    status = {"extendedResourceClaimStatus": {"resourceClaimName": name}}
+    api.change(pod, lambda obj: obj["status"].update(status))
+    return [api.get(Key("resourceclaims", meta["namespace"], name))]
+
+
+def given_by_classes(api: Api) -> dict[str, str]:
+    """The class of each resource that one names."""
+    named = ((each["spec"].get("extendedResourceName"), each) for each in api.all("deviceclasses"))
+    return {resource: each["metadata"]["name"] for resource, each in named if resource}
 
 
 def _results(claim: Json) -> list[Json]:

@@ -57,6 +57,7 @@ from kube.ray.ray_owner import essential_job, essential_service
 from runtime.controller.moment import Moment
 from scheduling.filters.feasibility import feasible
 from scheduling.model import node as node_model
+from scheduling.model.amounts import OF_CLASS
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.node_table import node_snapshot_of
@@ -68,6 +69,7 @@ from tests.coordinator.device_world import (
     WATCHED,
     allocate,
     device_event,
+    given_by_classes,
     make_claims,
 )
 from tests.coordinator.held import foresee_in
@@ -217,7 +219,9 @@ class Replica:
             self.handle([FactsSeen(each.fact) for each in WATCHES])
             self.handle([AdmissionRulesListed(each) for each in KINDS])
             self.handle([NodeRequestsListed()])
-        if self.state.known.cache.devices.gangs and not self.claims_watched:
+        cache = self.state.known.cache
+        named = any(not name.startswith(OF_CLASS) for name in cache.given_by_classes)
+        if (cache.devices.gangs or named) and not self.claims_watched:
             self.claims_watched = True
             self.handle(ALL_SEEN)
         self.synced = True
@@ -558,9 +562,12 @@ class World:
         columns = node_snapshot_of(readable(nodes), used)
         shape = seen.member.shape if seen.member is not None else None
         assert shape is not None, "only Ray pods go through the toy scheduler"
+        given = given_by_classes(self.api)
         pin = pinned_node(pod)
         for at, allowed in enumerate(feasible(shape, columns)):
-            fits = all(columns.free[columns.row[name], at] >= n for name, n in shape.requests)
+            listed = columns.nodes[at].allocatable
+            asked = [e for e in shape.requests if listed.get(e[0]) or e[0] not in given]
+            fits = all(columns.free[columns.row[name], at] >= n for name, n in asked)
             name = columns.names[at]
             if allowed and fits and pin in (None, name) and name not in self.grudges:
                 yield name

@@ -16,7 +16,13 @@ from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.outcome import Allocated
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_slice import DeviceID
-from tests.oracle.devices.device_question import ask_for_devices, claims_of, facts_of, tell
+from tests.oracle.devices.device_question import (
+    ask_for_devices,
+    claims_of,
+    extended_claims,
+    facts_of,
+    tell,
+)
 from tests.oracle.devices.device_worlds import FOREIGN, device_world, on_the_way
 from tests.oracle.model import Json, World, name_of, namespace_labels
 from tests.oracle.question import Yes, cache_of
@@ -79,6 +85,7 @@ class Allocator:
         facts = facts_of(world, self._devices)
         nodes = cache_of(replace(world, gang=[]), namespaces(world)).nodes
         index = NodeDevicesIndex(facts)
+        self._nodes = nodes
         self._on = {name: index.of(node) for name, node in nodes.items()}
         self._rules = facts.rules
         self._before = frozenset(facts.taken)
@@ -96,7 +103,8 @@ class Allocator:
         if any(self._done.get(each.key, node) != node for each in claims):
             return False
         claims = [each for each in claims if each.key not in self._done]
-        specs = tuple(each.spec for each in claims)
+        extended = extended_claims(pod, self._nodes[node], self._devices)
+        specs = (*(each.spec for each in claims), *extended)
         pools = self._on[node].pools
         found = allocate(specs, pools, self._taken, self._rules, StepBudget(STEPS))
         if not isinstance(found, Allocated):

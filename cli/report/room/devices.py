@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from kube.devices.class_requests import claimed_on, to_be_claimed
 from kube.devices.device_index import DeviceIndex
 from kube.devices.selectors import CelSelectors
 from reservation.slots import SlotKind, vacant_slots
@@ -24,6 +25,7 @@ from scheduling.devices.selection import Rules
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.holder import Holder
+from scheduling.model.node import Node
 from scheduling.model.placement import Placement
 from scheduling.model.shape.restrictions import Claims
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -61,7 +63,7 @@ def count_devices(
     pods: Iterable[ObservedPod],
 ) -> CountedDevices:
     """Count the devices of each class; `pods` are those on nodes, of gangs and of others."""
-    coming = list(_coming(gangs, index))
+    coming = list(_coming(gangs, index, {node.name: node for node in nodes.nodes}))
     pending: dict[str, Pending] = {}
     for _, node, claims in coming:
         pending[node] = (*pending.get(node, ()), (claims, 1))
@@ -82,19 +84,25 @@ Device = tuple[Holder, str, str, bool]
 """One device: who has it, its node, the resource of its class, whether it is only promised."""
 
 
-def _coming(gangs: Iterable[PlacedGang], index: DeviceIndex) -> Iterator[Coming]:
+def _coming(
+    gangs: Iterable[PlacedGang], index: DeviceIndex, nodes: Mapping[str, Node]
+) -> Iterator[Coming]:
     """Yield the pods that are pinned and not bound, then those whose slots no such pod has."""
     shared: set[tuple[str, str]] = set()
     for gang in gangs:
         for pod in gang.pods:
             if not pod.node and pod.settled_on and pod.alive:
                 lacking = (each for _, each in _claims(pod, index) if each.allocation is None)
-                yield gang.holder, pod.settled_on, tuple(_once(lacking, shared))
-        alike = {_kind(pod): pod for pod in gang.pods if pod.claims}
+                own = to_be_claimed(pod, nodes.get(pod.settled_on), index)
+                yield gang.holder, pod.settled_on, (*_once(lacking, shared), *own)
+        asking = (pod for pod in gang.pods if pod.claims or index.gives_any(pod.extended))
+        alike = {_kind(pod): pod for pod in asking}
         for slot, count in vacant_slots(gang.placement, gang.pods).items():
             like = alike.get(slot.kind)
-            claims = _claims(like, index) if like is not None else []
-            own = tuple(each.spec for asked, each in claims if asked.template)
+            if like is None:
+                continue
+            claims, by_class = _claims(like, index), claimed_on(like, nodes.get(slot.node), index)
+            own = (*(each.spec for asked, each in claims if asked.template), *by_class)
             yield from [(gang.holder, slot.node, own)] * count
             others = (c for asked, c in claims if not asked.template and c.allocation is None)
             yield gang.holder, slot.node, tuple(_once(others, shared))

@@ -4,22 +4,43 @@ A pod whose claims are not there yet is as good as not created. What is given to
 to be allocated once the pod is released, and the nodes that reach what was allocated before.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coordinator.cluster.devices import Devices
+from coordinator.gang.claims.class_quota import without_room
 from coordinator.gang.claims.shared import cannot_be_shared, shared_by
 from coordinator.gang.demand import NotReady
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod, unallocated
+from kube.devices.class_requests import class_requests
 from kube.foreseen.claim_quota import ONE_CLAIM, claims_over_quota
 from kube.objects.admission import ResourceQuota
 from scheduling.model.constraints import NodeTerm
-from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
+from scheduling.model.devices.class_requests import ClassRequests, class_claims
+from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.node_restrictions import with_claims
+from scheduling.model.shape.restrictions import Claims
 from scheduling.model.verdict import Reason
+from scheduling.state.node_snapshot import NodeAttributes
+
+Given = Mapping[str, str]
+"""Resources that some nodes give by devices, and the class of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What decides beside devices: the nodes, the quotas of the namespace.
+
+    `charges_coming` says what these are still to count of pods that have a node.
+    """
+
+    nodes: NodeAttributes
+    quotas: Collection[ResourceQuota] = ()
+    charges_coming: Callable[[], Counter[str]] = Counter
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +51,38 @@ class Claimed:
     hindrance: NotReady | None = None
 
 
-def claimed(
-    standing: Standing, devices: Devices, quotas: Collection[ResourceQuota] = ()
-) -> Claimed:
+def claimed(standing: Standing, devices: Devices, surroundings: Surroundings) -> Claimed:
     """Give the pods that wait their claims, and leave those out whose claims are not ready."""
-    asking = [pod for each in standing for pod in each.waiting if pod.claims]
+    given = {} if devices.unsupported else devices.given_on(surroundings.nodes)
+    waiting = [pod for each in standing for pod in each.waiting]
+    asking = [pod for pod in waiting if pod.claims or _is_given(pod, given)]
     if not asking:
         return Claimed(standing)
     unknown = _not_known(devices)
     if unknown is not None:
         none = dict.fromkeys((pod.uid for pod in asking), ClaimNotReady(unknown.message))
-        return Claimed(tuple(_with_claims(each, none, devices) for each in standing), unknown)
+        return Claimed(
+            tuple(_with_claims(each, none, given, devices) for each in standing), unknown
+        )
     found = {pod.uid: _claims(pod, devices) for pod in asking}
+    by_class = {pod.uid for pod in asking if _is_given(pod, given)}
     hindrance = (
-        _first_not_ready(asking, found, devices, quotas)
+        _first_not_ready(asking, found, devices, surroundings.quotas)
         or _cannot_be_joined(asking, found)
-        or cannot_be_shared(standing, found, devices)
-        or _several_kinds(standing, found, devices)
+        or cannot_be_shared(standing, found, by_class, devices)
+        or _several_kinds(standing, found, given, devices)
+        or _listed_beside_claims(asking, surroundings.nodes, devices)
     )
-    return Claimed(tuple(_with_claims(each, found, devices) for each in standing), hindrance)
+    short = _over_quota(standing, asking, given, devices, surroundings)
+    hindrance = hindrance or _not_ready(
+        [(pod, short[pod.uid]) for pod in asking if pod.uid in short]
+    )
+    found |= short
+    return Claimed(tuple(_with_claims(each, found, given, devices) for each in standing), hindrance)
+
+
+def _is_given(pod: ObservedPod, given: Given) -> bool:
+    return bool(given) and any(each.resource in given for each in pod.extended)
 
 
 def _claims(pod: ObservedPod, devices: Devices) -> PodClaims:
@@ -56,25 +90,24 @@ def _claims(pod: ObservedPod, devices: Devices) -> PodClaims:
 
 
 def _with_claims(
-    each: PodSetStanding, found: Mapping[str, PodClaims], devices: Devices
+    each: PodSetStanding, found: Mapping[str, PodClaims], given: Given, devices: Devices
 ) -> PodSetStanding:
     if not any(pod.uid in found for pod in each.waiting):
         return each
     ready = (pod for pod in each.waiting if not isinstance(found.get(pod.uid), ClaimNotReady))
-    given = tuple(_given(pod, found.get(pod.uid, ()), devices) for pod in ready)
-    return replace(each, waiting=given)
+    pods = tuple(_given(pod, found.get(pod.uid, ()), given, devices) for pod in ready)
+    return replace(each, waiting=pods)
 
 
-def _given(pod: ObservedPod, claims: PodClaims, devices: Devices) -> ObservedPod:
-    if not claims or isinstance(claims, ClaimNotReady) or pod.member is None:
+def _given(pod: ObservedPod, claims: PodClaims, given: Given, devices: Devices) -> ObservedPod:
+    by_class = class_requests(pod.extended, given) if given else ()
+    if isinstance(claims, ClaimNotReady) or pod.member is None or not (claims or by_class):
         return pod
     shape = pod.member.shape
     if shape is None:
         return pod
-    shared = shared_by(claims, devices)
-    return _in_shape(
-        pod, with_claims(shape, unallocated(claims), tuple(_reached_from(claims)), shared)
-    )
+    reached, shared = tuple(_reached_from(claims)), shared_by(claims, devices)
+    return _in_shape(pod, with_claims(shape, unallocated(claims), reached, shared, by_class))
 
 
 def _in_shape(pod: ObservedPod, shape: PodShape) -> ObservedPod:
@@ -108,16 +141,62 @@ def _first_not_ready(
 ) -> NotReady | None:
     """Name the first claim that is not ready, those before the rest that never will be."""
     missing = [(pod, each) for pod in asking if isinstance(each := found[pod.uid], ClaimNotReady)]
+    refusal = _not_ready(missing)
+    if refusal is None or refusal.reason is Reason.MISCONFIGURED:
+        return refusal
+    lacks = _lacks_quota(missing[0][0], devices, quotas)
+    return replace(refusal, message=f"{refusal.message}; {lacks}") if lacks else refusal
+
+
+def _not_ready(missing: Sequence[tuple[ObservedPod, ClaimNotReady]]) -> NotReady | None:
     if not missing:
         return None
-    pod, first = min(missing, key=lambda each: not each[1].permanent)
+    _, first = min(missing, key=lambda each: not each[1].permanent)
     more = len(missing) - 1
     others = f" (and {more} more {'pod' if more == 1 else 'pods'})" if more else ""
-    if first.permanent:
-        return NotReady(Reason.MISCONFIGURED, f"{first.message}{others}")
-    lacks = _lacks_quota(pod, devices, quotas)
-    refused = f"; {lacks}" if lacks else ""
-    return NotReady(Reason.GANG_INCOMPLETE, f"{first.message}{others}{refused}")
+    reason = Reason.MISCONFIGURED if first.permanent else Reason.GANG_INCOMPLETE
+    return NotReady(reason, f"{first.message}{others}")
+
+
+def _over_quota(
+    standing: Standing,
+    asking: Iterable[ObservedPod],
+    given: Given,
+    devices: Devices,
+    surroundings: Surroundings,
+) -> Mapping[str, ClaimNotReady]:
+    """Find the pods for whose extended resources kube-scheduler could make no claim."""
+    if not (given and surroundings.quotas):
+        return {}
+    claims = {pod.uid: _by_class(pod, given) for pod in asking}
+    before = surroundings.charges_coming()
+    return without_room(standing, claims, devices.index, surroundings.quotas, before)
+
+
+def _by_class(pod: ObservedPod, given: Given) -> Claims:
+    asked = class_requests(pod.extended, given)
+    return class_claims(asked, frozenset(each.resource for each in asked))
+
+
+def _listed_beside_claims(
+    asking: Iterable[ObservedPod], nodes: NodeAttributes, devices: Devices
+) -> NotReady | None:
+    """Name what pods with claims ask for that a class gives and a node lists.
+
+    kube-scheduler makes an empty claim there, whose write it then gives up: the pod is never bound
+    (patchPodExtendedResourceClaimStatus of plugin DynamicResources, Kubernetes 1.36 and 1.37).
+    """
+    classes = devices.index.classes_of_resources
+    asked = {tuple(each.resource for each in pod.extended) for pod in asking if pod.claims}
+    for names in ([n for n in each if n in classes] for each in asked):
+        if names and any(all(map(node.allocatable.get, names)) for node in nodes.nodes):
+            said = (
+                f"not supported by Muster; pods with resourceClaims that ask for {names[0]}: a "
+                "DeviceClass gives it and some nodes list it, where kube-scheduler cannot bind "
+                "such pods (ask for it by claim)"
+            )
+            return NotReady(Reason.UNSUPPORTED, said)
+    return None
 
 
 def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[ResourceQuota]) -> str:
@@ -148,19 +227,20 @@ def _cannot_be_joined(
 
 
 def _several_kinds(
-    standing: Standing, found: Mapping[str, PodClaims], devices: Devices
+    standing: Standing, found: Mapping[str, PodClaims], given: Given, devices: Devices
 ) -> NotReady | None:
     """Name a group whose pods are equal and claim different things: slots do not tell them apart.
 
     A template that was made anew gives the later pods other claims.
     """
-    first: dict[tuple[str, str, str], tuple[tuple[ClaimSpec, ...], tuple[str, ...]]] = {}
+    first: dict[tuple[str, str, str], tuple[Claims, tuple[str, ...], ClassRequests]] = {}
     for pod in (pod for each in standing for pod in each.waiting):
         claims, member = found.get(pod.uid, ()), pod.member
         if isinstance(claims, ClaimNotReady) or member is None or member.shape is None:
             continue
         kind = member.pod_set, member.replica, member.shape.key
-        claimed = unallocated(claims), shared_by(claims, devices)
+        by_class = class_requests(pod.extended, given) if given else ()
+        claimed = unallocated(claims), shared_by(claims, devices), by_class
         if first.setdefault(kind, claimed) != claimed:
             said = (
                 f"not supported by Muster; the pods of group {member.pod_set} have claims with "

@@ -5,7 +5,7 @@ released, and the rest once the claim shows what it was given.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 from coordinator.cluster.devices import Devices
 from coordinator.gang.demand import NotReady
@@ -29,14 +29,20 @@ def shared_by(claims: Iterable[ResourceClaim], devices: Devices) -> tuple[str, .
 
 
 def cannot_be_shared(
-    standing: Standing, found: Mapping[str, PodClaims], devices: Devices
+    standing: Standing,
+    found: Mapping[str, PodClaims],
+    given: Container[str],
+    devices: Devices,
 ) -> NotReady | None:
-    """Name a claim that too many pods use, or that pods share in a way that is not foreseen."""
+    """Name a claim that too many pods use, or that pods share in a way that is not foreseen.
+
+    `given` are the pods by uid that some nodes give devices for extended resources as well.
+    """
     known = {uid: each for uid, each in found.items() if not isinstance(each, ClaimNotReady)}
     waiting = Counter(each.key for claims in known.values() for each in claims)
     blocked = Counter(key for each in standing for pod in each.blocked for key in _named(pod))
     ahead = {key for each in standing for pod in _ahead(each) for key in _named(pod)}
-    for claims in known.values():
+    for uid, claims in known.items():
         shared = [each for each in claims if each.allocation is None and devices.users(each) > 1]
         for each in claims:
             users = devices.users(each)
@@ -50,7 +56,7 @@ def cannot_be_shared(
                 return NotReady(Reason.GANG_INCOMPLETE, said)
             if users > waiting[each.key] + blocked[each.key]:
                 return _not_supported(each, users, "not by pods of this gang alone")
-        if shared and not _are_all_shared(claims, shared, waiting):
+        if shared and (uid in given or not _are_all_shared(claims, shared, waiting)):
             why = "some of these pods claim more than they share"
             return _not_supported(shared[0], devices.users(shared[0]), why)
     return None

@@ -5,14 +5,15 @@ whether the others of the gang still find theirs; a pod of others may have taken
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from coordinator.cluster.devices import Devices
 from coordinator.gang.pods.pod_sets import Standing
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
+from reservation.claims import claims_of
 from reservation.slots import Slots, slot_of
+from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 
 PodsByClaims = Counter[Claims]
@@ -31,24 +32,26 @@ class Compared:
 
 
 def compared(
-    standing: Standing, gone_ahead: Collection[str], devices: Devices, left: DevicesLeft
+    standing: Standing,
+    gone_ahead: Collection[str],
+    devices: Devices,
+    nodes: Mapping[str, Node],
+    left: DevicesLeft,
 ) -> Compared:
     """Judge the pods of the wave that is due anew, but for some that need not be judged."""
     due: defaultdict[str, list[ObservedPod]] = defaultdict(list)
     for each in standing:
         for pod, node in each.with_slot:
-            if pod.claims and pod.uid not in each.early and pod.uid not in gone_ahead:
+            asks = pod.claims or devices.index.gives_any(pod.extended)
+            if asks and pod.uid not in each.early and pod.uid not in gone_ahead:
                 due[node].append(pod)
-    answers = {node: left(node, _by_claims(pods, devices)) for node, pods in due.items()}
+    by_claims = {n: _by_claims(pods, devices, nodes.get(n)) for n, pods in due.items()}
+    answers = {node: left(node, asked) for node, asked in by_claims.items()}
     lost = ((node, pod) for node, pods in due.items() if answers[node] is False for pod in pods)
     slots = Counter(slot for node, pod in lost if (slot := slot_of(pod, node)) is not None)
     unsure = (pod.uid for node, pods in due.items() if answers[node] is None for pod in pods)
     return Compared(slots, frozenset(unsure))
 
 
-def _by_claims(pods: Collection[ObservedPod], devices: Devices) -> PodsByClaims:
-    found: PodsByClaims = Counter()
-    for pod in pods:
-        claims = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, devices.index)
-        found[() if isinstance(claims, ClaimNotReady) else unallocated(claims)] += 1
-    return found
+def _by_claims(pods: Collection[ObservedPod], devices: Devices, node: Node | None) -> PodsByClaims:
+    return Counter(claims_of(pod, devices.index, node) or () for pod in pods)

@@ -51,14 +51,15 @@ def _with_devices(look: Look, placement: Placement) -> Placement:
     """What is left of a placement in waves, without slots whose devices went to other pods."""
     view, devices = look.view, look.scene.cache.devices
     view.repairs.awaits_devices = frozenset()
-    if view.key not in devices.gangs:
+    if not devices.asks(view.key):
         return placement
     standing, sent = view.survey.standing, view.pod_writes.inflight
     late = late_sharers(standing, sent, devices)
     view.repairs.awaits_devices = late
     if not is_ordered(placement) or not wave_due(placement, look.pods):
         return placement
-    found = compared(standing, {*sent, *late}, devices, look.scene.devices_left)
+    nodes = look.scene.cache.nodes
+    found = compared(standing, {*sent, *late}, devices, nodes, look.scene.devices_left)
     view.repairs.awaits_devices |= found.unsure
     view.repairs.lost_room |= bool(found.gone)
     return without_slots(placement, found.gone) if found.gone else placement

@@ -17,9 +17,13 @@ STEPS = 200_000
 
 
 def device_facts(known: Known) -> DeviceFacts | None:
-    """Return all that is known; None where no gang asks, and while not all is known."""
+    """Return all that is known; None where no gang can ask, and while not all is known.
+
+    A gang that has no pods yet may ask for what a class gives.
+    """
     devices = known.cache.devices
-    if not devices.gangs or devices.unsupported or devices.unseen:
+    asked = devices.gangs or devices.index.classes_of_resources
+    if not asked or devices.unsupported or devices.unseen:
         return None
     return known_devices(devices.index, devices.selectors, pending_claims(known))
 

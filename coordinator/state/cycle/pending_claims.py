@@ -5,13 +5,14 @@ that was released, or that has a slot, takes devices that no object tells of.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import repeat
 
 from coordinator.state.known import Known
 from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
+from kube.devices.class_requests import claimed_on, to_be_claimed
 from reservation.claims import by_kind
 from reservation.slots import slot_of, vacant_slots
 from scheduling.devices.node_index import Pending
@@ -24,11 +25,26 @@ def pending_claims(known: Known) -> Mapping[str, Pending]:
     """List those of all gangs, and of pods that left theirs."""
     found: dict[str, Counter[Claims]] = {}
     named: set[tuple[str, str]] = set()
-    for key in sorted(known.cache.devices.gangs, key=str):
+    for key in sorted(known.cache.devices.gangs | _foreseen(known), key=str):
         for node, claims in (*_of_pods(known, key, named), *_of_kept_slots(known, key, named)):
             if claims:
                 found.setdefault(node, Counter())[claims] += 1
     return {node: tuple(counts.items()) for node, counts in found.items()}
+
+
+def _foreseen(known: Known) -> Set[GangKey]:
+    """Return the gangs that have room and no pods yet: some may ask for what a class gives."""
+    if not known.cache.devices.index.classes_of_resources:
+        return frozenset()
+    return {key for key in known.cache.foreseen if _pods_to_come(known, key)}
+
+
+def _pods_to_come(known: Known, key: GangKey) -> Sequence[ObservedPod]:
+    view = known.views.get(key)
+    if view is None or view.reservation.placement is None:
+        return ()
+    gives = known.cache.devices.index.gives_any
+    return [pod for pod in view.held.expected.foresight.pods if gives(pod.extended)]
 
 
 def _of_pods(
@@ -44,7 +60,8 @@ def _of_pods(
         if node and not pod.terminal and _lacks_devices(known, pod):
             claims = [each for _, each in _claims(known, pod) if each.key not in named]
             named |= {each.key for each in claims}
-            yield node, unallocated(claims)
+            index, there = known.cache.devices.index, known.cache.nodes.get(node)
+            yield node, (*unallocated(claims), *to_be_claimed(pod, there, index))
 
 
 def _of_kept_slots(
@@ -58,12 +75,15 @@ def _of_kept_slots(
     pods = known.cache.members(key, view.cluster_uid)
     left = vacant_slots(placement, pods)
     left.subtract(slot for pod, node in _with_slot(known, key) if (slot := slot_of(pod, node)))
-    alike = by_kind(pods)
+    index = known.cache.devices.index
+    alike = by_kind((*_pods_to_come(known, key), *pods), index)
     for slot, count in (+left).items():
         pod = alike.get((slot.kind.pod_set, slot.kind.shape))
-        claims = _claims(known, pod) if pod is not None else []
+        if pod is None:
+            continue
+        claims, node = _claims(known, pod), known.cache.nodes.get(slot.node)
         own = tuple(c.spec for asked, c in claims if asked.template)
-        yield from repeat((slot.node, own), count)
+        yield from repeat((slot.node, (*own, *claimed_on(pod, node, index))), count)
         shared = [c for asked, c in claims if not asked.template and c.key not in named]
         named |= {each.key for each in shared}
         yield slot.node, unallocated(shared)
@@ -71,8 +91,9 @@ def _of_kept_slots(
 
 def _lacks_devices(known: Known, pod: ObservedPod) -> bool:
     """Say whether a claim of a pod is not allocated: of most pods that are bound none is."""
-    unallocated_now = known.cache.devices.index.unallocated
-    return any((pod.namespace, each.claim) in unallocated_now for each in pod.claims)
+    index = known.cache.devices.index
+    lacks = any((pod.namespace, each.claim) in index.unallocated for each in pod.claims)
+    return lacks or index.gives_any(pod.extended)
 
 
 def _with_slot(known: Known, key: GangKey) -> Iterator[tuple[ObservedPod, str]]:

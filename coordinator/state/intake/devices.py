@@ -22,17 +22,17 @@ def api_seen(event: DeviceApiSeen, known: Known, moment: Moment) -> None:
 def fact_seen(event: DeviceFactSeen, known: Known, moment: Moment) -> None:
     """Take in a slice, class, claim, template or rule."""
     index = known.cache.devices.index
-    before = index.edition
+    before = index.edition, index.offered
     index.put(event.fact)
-    _changed(known, event.fact, before)
+    _changed(known, event.fact, *before)
 
 
 def fact_gone(event: DeviceFactGone, known: Known, moment: Moment) -> None:
     """Forget one."""
     index = known.cache.devices.index
-    before = index.edition
+    before = index.edition, index.offered
     index.drop(event.fact)
-    _changed(known, event.fact, before)
+    _changed(known, event.fact, *before)
 
 
 def facts_seen(event: DeviceFactsSeen, known: Known, moment: Moment) -> None:
@@ -47,12 +47,17 @@ def facts_lost(event: DeviceFactsLost, known: Known, moment: Moment) -> None:
     _look_at_all(known)
 
 
-def _changed(known: Known, fact: DeviceFact, before: int) -> None:
-    """Look at the gangs that a fact concerns: all of them only where the edition is another now."""
+def _changed(known: Known, fact: DeviceFact, edition: int, offered: int) -> None:
+    """Look at the gangs that a fact concerns: all of them only where the edition is another now.
+
+    Those whose pods ask for what classes give concerns also which nodes have devices at all.
+    """
     devices = known.cache.devices
     known.agenda.dirty |= devices.gangs_of(fact)
-    if devices.index.edition == before:
+    if devices.index.edition == edition:
         return
+    if devices.index.offered != offered and not devices.unseen:
+        known.agenda.dirty |= devices.gangs_by_class
     known.agenda.dirty |= {key for key in devices.gangs if _awaits_devices(known, key)}
     known.agenda.cycle_wanted |= bool(devices.gangs)
 

@@ -1,5 +1,6 @@
 """Takes in what surrounds gangs: nodes, namespaces, classes, rules of admission, volumes."""
 
+from coordinator.gang.demand import NotReady
 from coordinator.messages.events import (
     AdmissionRuleGone,
     AdmissionRuleSeen,
@@ -21,6 +22,8 @@ from coordinator.messages.events import (
 from coordinator.state.known import Known
 from kube.objects.admission import AdmissionRule, ResourceQuota
 from runtime.controller.moment import Moment
+from scheduling.model.gang import GangKey
+from scheduling.model.verdict import Reason
 
 
 def node_seen(event: NodeSeen, known: Known, moment: Moment) -> None:
@@ -39,6 +42,8 @@ def _node_changed(known: Known, name: str) -> None:
     known.agenda.cycle_wanted = True
     known.agenda.dirty |= known.room.gangs_on(name)
     known.agenda.dirty |= known.term.refusals.forget_node(name)
+    if name in known.cache.devices.index.nodes_with_slices:
+        known.agenda.dirty |= known.cache.devices.gangs_by_class
 
 
 def namespace_seen(event: NamespaceSeen, known: Known, moment: Moment) -> None:
@@ -118,6 +123,9 @@ def _admitted_otherwise(known: Known, rule: AdmissionRule, moment: Moment) -> No
     if not isinstance(rule, ResourceQuota):
         known.agenda.dirty.update(concerned)
         return
+    for key in known.cache.devices.gangs_by_class:
+        if key.namespace == rule.metadata.namespace and _awaits_claims(known, key):
+            known.agenda.put_off(key, moment.now)
     if known.turns.touch(rule.metadata.namespace):
         concerned = [key for key in known.views if key.namespace == rule.metadata.namespace]
         known.agenda.dirty.update(concerned)
@@ -125,6 +133,13 @@ def _admitted_otherwise(known: Known, rule: AdmissionRule, moment: Moment) -> No
         view = known.views.get(key)
         if view is not None and view.held.problem is not None:
             known.agenda.put_off(key, moment.now)
+
+
+def _awaits_claims(known: Known, key: GangKey) -> bool:
+    """Say whether a gang waits for claims: where a quota has no room for them, for that."""
+    view = known.views.get(key)
+    asked = view.queueing.asked if view is not None else None
+    return isinstance(asked, NotReady) and asked.reason is Reason.GANG_INCOMPLETE
 
 
 def fact_seen(event: FactSeen, known: Known, moment: Moment) -> None:

@@ -13,6 +13,7 @@ from scheduling.model.constraints import (
     Requirement,
     VolumeNodeRestriction,
 )
+from scheduling.model.devices.class_requests import ClassRequests
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.restrictions import UNRESTRICTED, Claims
 
@@ -62,10 +63,15 @@ def with_claims(
     claims: Claims,
     claimed_from: tuple[tuple[str, tuple[NodeTerm, ...]], ...],
     shared: tuple[str, ...] = (),
+    by_class: ClassRequests = (),
 ) -> PodShape:
     """Return the shape with what its claims of devices add now, in place of what they added."""
     added = replace(
-        shape.restrictions, claims=claims, claimed_from=claimed_from, shared_claims=shared
+        shape.restrictions,
+        claims=claims,
+        by_class=by_class,
+        claimed_from=claimed_from,
+        shared_claims=shared,
     )
     return replace(shape, restrictions=added)
 

@@ -132,3 +132,28 @@ class _Noting(MemoryReader):
     async def list(self, resource: Resource, as_: type[T], **how: str) -> tuple[T, ...]:
         self.asked.add(resource.plural)
         return await super().list(resource, as_, **how)
+
+
+RESOURCE = "example.com/gpu"
+
+
+def by_resource(name: str, workers: int) -> Json:
+    amounts = {"requests": {"cpu": "1", RESOURCE: "1"}, "limits": {RESOURCE: "1"}}
+    containers = [{"name": "ray", "resources": amounts}]
+    return ray_cluster(name, group("w", workers, containers=containers))
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_what_a_class_gives_for_a_resource_is_judged_as_once_the_gang_is_created(
+    workers: int,
+) -> None:
+    """One of three devices is in use, by a gang that asked for it the same way."""
+    there = [node("a", cpu=64), device_slice("a", 3), device_class(GPU, RESOURCE)]
+    found, world = asked_and_created(
+        there, [by_resource("first", 1)], by_resource("train", workers)
+    )
+    status = world.status("train")
+    assert found["fits"] == ("Yes" if "placement" in status else "No")
+    assert (found["fits"] == "Yes") == (workers == 2)
+    if workers == 3:
+        assert (found["reason"], found["message"]) == (status["reason"], status["message"])

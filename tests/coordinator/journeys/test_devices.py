@@ -15,7 +15,9 @@ from tests.coordinator.device_world import (
     device_class,
     device_slice,
 )
+from tests.coordinator.held import had_pods, held
 from tests.coordinator.world import World
+from tests.kube.devices.objects import GPU
 
 NIC = "nic.example.com"
 
@@ -271,3 +273,65 @@ def test_no_node_has_the_devices_that_pods_share() -> None:
     world.settle(seconds=5)
     assert world.status("a")["phase"] == "Queued"
     assert "0 of 2 w fit by their claims" in world.status("a")["message"]
+
+
+RESOURCE = "example.com/gpu"
+
+
+def by_resource(name: str, workers: int) -> Json:
+    """A gang whose workers ask for one of an extended resource each."""
+    amounts = {"requests": {"cpu": "1", RESOURCE: "1"}, "limits": {RESOURCE: "1"}}
+    container = {"name": "ray", "resources": amounts}
+    return ray_cluster(name, group("w", workers, containers=[container]))
+
+
+def giving(devices: int) -> list[Json]:
+    """A node with so many devices, of a class that gives the resource."""
+    return [node("n1", cpu=64), device_slice("n1", devices), device_class(GPU, RESOURCE)]
+
+
+def test_what_a_class_gives_is_promised_once_and_free_again_in_the_end() -> None:
+    """Both gangs are decided before any claim is made."""
+    world = World(*giving(4))
+    world.create(by_resource("a", 3), by_resource("b", 3))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.gated("b")) == ({"n1": 4}, 4)
+    assert given(world) == ["n1"] * 3
+    assert world.status("b")["reason"] == "InsufficientResources"
+    world.delete("rayclusters", "a")
+    world.settle(seconds=5)
+    assert world.bound("b") == {"n1": 4}
+
+
+def test_a_resource_that_each_node_with_devices_lists_is_given_by_none() -> None:
+    """It is the device plugin's, and preemption and constraints between pods are as always."""
+    listed = node("n1", cpu=64)
+    listed["status"]["allocatable"][RESOURCE] = "2"
+    world = World(listed, device_slice("n1", 8), device_class(GPU, RESOURCE))
+    world.create(by_resource("a", 2), by_resource("b", 1))
+    world.settle(seconds=5)
+    assert (world.bound("a"), world.gated("b")) == ({"n1": 3}, 2)
+    assert given(world) == []
+
+
+def test_a_gang_is_looked_at_again_once_a_node_has_devices_at_all() -> None:
+    world = World(node("n1", cpu=64), device_class(GPU, RESOURCE))
+    world.create(by_resource("a", 2))
+    world.settle(seconds=5)
+    assert world.status("a")["reason"] == "InsufficientResources"
+    world.create(device_slice("n1", 2))
+    world.settle(seconds=5)
+    assert world.bound("a") == {"n1": 3}
+
+
+def test_a_held_gang_is_decided_by_what_classes_give_and_its_devices_are_promised() -> None:
+    """No claim has to exist before its pods: it waits without any, and so does the next."""
+    world = World(*giving(3))
+    world.create(held(by_resource("a", 3)), held(by_resource("b", 3)))
+    world.settle(seconds=30)
+    assert world.bound("a") == {"n1": 4}
+    assert not had_pods(world.api, "b")
+    assert world.status("b")["reason"] == "InsufficientResources"
+    world.delete("rayclusters", "a")
+    world.settle(seconds=30)
+    assert world.bound("b") == {"n1": 4}

@@ -14,7 +14,7 @@ import pytest
 import coordinator
 import scheduling
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims.of_pods import claimed
+from coordinator.gang.claims.of_pods import Surroundings, claimed
 from coordinator.gang.demand import NotReady, demand
 from coordinator.gang.pods.pod_sets import survey
 from coordinator.messages.events import DeviceApiSeen
@@ -24,6 +24,7 @@ from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.pod import pod_shape
 from kube.codec.profiles.scheduler_profiles import STOCK, Profile
+from kube.devices.device_classes import device_class
 from kube.devices.resource_claims import claim_spec as claim_spec_of
 from kube.objects import names
 from kube.objects.core import Pod
@@ -33,11 +34,12 @@ from scheduling.diagnosis import claimed_devices, refusals
 from scheduling.diagnosis.refusals import MOST_KINDS
 from scheduling.model.gang import GangKey, Group, Member, Topology
 from scheduling.model.verdict import Reason, Refusal
+from scheduling.state.node_snapshot import NodeAttributes
 from tests.builders import GPU, columns, gang, group, node, shape
 from tests.coordinator.builders import Json, pod_of, ray_cluster, template
 from tests.coordinator.claimed import known_devices, put_claim, standing_of
 from tests.coordinator.claimed import worker as claimant
-from tests.kube.devices.objects import claim_spec, given, request
+from tests.kube.devices.objects import claim_spec, decoded, given, request
 from tests.scheduling.admission.test_interdependent import constrained, term
 from tests.scheduling.filters.test_pod_topology_spread import ZONES, decide, spread, spreading
 
@@ -186,8 +188,20 @@ def template_made_anew() -> str:
     return waits_for_claims(devices, *pods)
 
 
+def listed_beside_claims() -> str:
+    amounts = {"requests": {"cpu": "1", "example.com/gpu": "1"}}
+    pod = claimant(0, shared="c", containers=[{"name": "ray", "resources": amounts}])
+    devices = known_devices(pod)
+    put_claim(devices, "c")
+    devices.index.put(device_class(decoded("gpu", {"extendedResourceName": "example.com/gpu"})))
+    nodes = NodeAttributes((node("n1", extra={"example.com/gpu": 1}),))
+    found = claimed(standing_of(pod), devices, Surroundings(nodes)).hindrance
+    assert found is not None
+    return found.message
+
+
 def waits_for_claims(devices: Devices, *pods: ObservedPod) -> str:
-    found = claimed(standing_of(*pods), devices).hindrance
+    found = claimed(standing_of(*pods), devices, Surroundings(NodeAttributes(()))).hindrance
     assert found is not None
     assert found.reason is Reason.UNSUPPORTED
     return found.message
@@ -214,6 +228,7 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
         (shared_with_others, "give each pod its own by a template"),
         (claims_more_than_is_shared, "give each pod its own by a template"),
     ),
+    "of_pods._listed_beside_claims": ((listed_beside_claims, "ask for it by claim"),),
     "of_pods._several_kinds": ((template_made_anew, "delete these pods"),),
     "together.not_supported": (
         (lambda: together.not_supported(together.OLD_SCHEMA).message, "apply manifests/crds of"),

@@ -257,19 +257,20 @@ def test_a_claim_keeps_its_devices_whatever_else_it_says() -> None:
 # ---- classes
 
 
-def test_a_resource_is_of_the_newest_class_and_each_class_has_its_own() -> None:
-    def made(name: str, second: int) -> Any:
+def test_a_resource_is_of_the_newest_class_and_a_class_without_rivals_has_its_own() -> None:
+    """kube-scheduler knows the older ones by their own names only if it saw them first."""
+
+    def made(name: str, second: int, resource: str = "example.com/gpu") -> Any:
         stamp = f"2026-01-01T00:00:0{second}Z"
-        spec = {"extendedResourceName": "example.com/gpu"}
+        spec = {"extendedResourceName": resource} if resource else {}
         return device_class(decoded(name, spec, creationTimestamp=stamp))
 
-    classes = [made("old", 1), made("b", 2), made("a", 2)]
+    classes = [made("old", 1), made("b", 2), made("a", 2), made("other", 1, "")]
     prefix = "deviceclass.resource.kubernetes.io/"
     assert classes_of_resources(classes) == {
         "example.com/gpu": "a",
-        f"{prefix}old": "old",
         f"{prefix}a": "a",
-        f"{prefix}b": "b",
+        f"{prefix}other": "other",
     }
 
 

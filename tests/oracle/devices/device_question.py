@@ -8,19 +8,24 @@ import msgspec
 
 from coordinator.cluster.cache import ClusterCache
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims.of_pods import claimed
+from coordinator.gang.claims.of_pods import Surroundings, claimed
 from coordinator.gang.pods.pod_sets import Standing, survey
 from coordinator.messages.events import DeviceApiSeen
+from kube.codec.devices.extended_requests import extended_requests
 from kube.codec.devices.pod_claims import pod_claims
+from kube.codec.node import node
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
+from kube.devices.class_requests import class_requests
 from kube.devices.device_facts import DEVICE_WATCHES
-from kube.objects.core import DeviceObject, Pod
+from kube.objects.core import DeviceClass, DeviceObject, Node, Pod
 from kube.objects.names import RAY_GROUP
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from scheduling.cycle import NodeFacts, next_cycle
 from scheduling.devices.node_index import DeviceFacts, Pending
 from scheduling.devices.selection import Rules
+from scheduling.model import node as model
+from scheduling.model.devices.class_requests import class_claims
 from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.pod import PodShape
@@ -44,7 +49,10 @@ def ask_for_devices(world: World, namespaces: list[Json]) -> Yes | Refusal:
     members = [_in_group(pod) for pod in world.gang if not is_foreign(pod)]
     cache = cache_of(replace(world, gang=members), namespaces)
     tell(cache.devices, world.objects)
-    found = claimed(_standing(members, cache), cache.devices)
+    for each in (each for each in world.objects if each["kind"] == "DeviceClass"):
+        cache.put_device_class(msgspec.convert(each, DeviceClass))
+    surroundings = Surroundings(cache.columns().traits)
+    found = claimed(_standing(members, cache), cache.devices, surroundings)
     if found.hindrance is not None:
         return Refusal(found.hindrance.reason, found.hindrance.message)
     gang, shapes = _gang(world, members, found.standing)
@@ -108,16 +116,27 @@ def facts_of(world: World, devices: Devices) -> DeviceFacts:
         rules=Rules(index.classes, devices.selectors),
         edition=index.edition,
         pending=_pending(world, devices),
+        resources=index.classes_of_resources.keys(),
     )
 
 
 def _pending(world: World, devices: Devices) -> Mapping[str, Pending]:
     """List the pods of others by node: they are on their way, and hold their claims."""
     found: defaultdict[str, Counter[Claims]] = defaultdict(Counter)
+    nodes = {name_of(each): node(msgspec.convert(each, Node)) for each in world.nodes}
     for each in filter(is_foreign, world.gang):
-        claims = unallocated(claims_of(each, devices))
-        found[each["metadata"]["labels"][FOREIGN]][claims] += 1
+        name = each["metadata"]["labels"][FOREIGN]
+        own = unallocated(claims_of(each, devices))
+        found[name][(*own, *extended_claims(each, nodes[name], devices))] += 1
     return {node: tuple(counts.items()) for node, counts in found.items()}
+
+
+def extended_claims(pod: Json, on: model.Node, devices: Devices) -> Claims:
+    """Return the claim that kube-scheduler makes for a pod on a node."""
+    asked = extended_requests(msgspec.convert(pod, Pod))
+    requests = class_requests(asked, devices.index.classes_of_resources)
+    names = (each.resource for each in requests)
+    return class_claims(requests, frozenset(n for n in names if not on.allocatable.get(n)))
 
 
 def claims_of(pod: Json, devices: Devices) -> tuple[ResourceClaim, ...]:

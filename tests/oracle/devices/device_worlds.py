@@ -5,7 +5,12 @@ from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 
+import msgspec
+
+from kube.codec.devices.extended_requests import extended_requests
+from kube.objects.core import Pod
 from tests.oracle.devices.claims import claim_spec, contending_specs
+from tests.oracle.devices.extended import lay_extended
 from tests.oracle.devices.published import Published, given, published
 from tests.oracle.draw import Draw
 from tests.oracle.model import GANG, GATE, HIGH, POD_SET, Json, World, name_of
@@ -38,13 +43,17 @@ def on_the_way(pods: Sequence[tuple[Json, str]], world: World) -> list[Json]:
     allocated = {
         name_of(each) for each in world.objects if each.get("status", {}).get("allocation")
     }
-    nodes = {node for pod, node in pods if _takes_devices(pod, allocated)}
+    listed = {name_of(each): each["status"]["allocatable"] for each in world.nodes}
+    nodes = {node for pod, node in pods if _takes_devices(pod, allocated, listed[node])}
     return [pod for pod in filter(is_foreign, world.gang) if _goes_to(pod) in nodes]
 
 
-def _takes_devices(pod: Json, allocated: Set[str]) -> bool:
+def _takes_devices(pod: Json, allocated: Set[str], listed: Json) -> bool:
     asked = pod["spec"].get("resourceClaims", [])
-    return any(each.get("resourceClaimName", "") not in allocated for each in asked)
+    extended = extended_requests(msgspec.convert(pod, Pod))
+    return any(each.get("resourceClaimName", "") not in allocated for each in asked) or any(
+        listed.get(each.resource, "0") == "0" for each in extended
+    )
 
 
 def _goes_to(pod: Json) -> str:
@@ -64,6 +73,7 @@ class _Making:
         name = f"{seed.replace('/', '-')}-{turn}"
         self.draw = Draw(slot, name, Random(f"{seed}/devices"))
         self.order = Random(f"{seed}/{turn}/order")
+        self.extended = Random(f"{seed}/extended")
         self.random = self.draw.random
         self.objects = self.draw.objects
         self.present: set[str] = set()
@@ -80,20 +90,30 @@ class _Making:
         if contend:
             self.present.add("contending claims")
             specs = contending_specs(self.draw)
-        gang = [
-            pod
+        sets = [
+            self._pod_set(name, specs, found)
             for name in self.random.choice(_CONTENDING if contend else _POD_SETS)
-            for pod in self._pod_set(name, specs, found)
         ]
         foreign = [
             self._foreign(at, specs, nodes) for at in range(self.random.choice((0, 0, 0, 0, 1, 2)))
         ]
-        pods = [*gang, *foreign]
+        self._lay_extended(nodes, sets, foreign)
+        pods = [*(pod for each in sets for pod in each), *foreign]
         self._note(specs, foreign)
         self.order.shuffle(pods)
         return DeviceWorld(
             World(self.draw.slot, nodes, [], pods, self.objects), frozenset(self.present)
         )
+
+    def _lay_extended(
+        self, nodes: list[Json], sets: Sequence[list[Json]], foreign: list[Json]
+    ) -> None:
+        """Have pods ask for extended resources; those of one set for the same."""
+        templates = [deepcopy(each[0]) for each in sets if each]
+        self.present |= lay_extended(self.extended, self.draw, nodes, [*templates, *foreign])
+        for template, pods in zip(templates, filter(None, sets), strict=True):
+            for pod in pods:
+                pod["spec"] = {**deepcopy(template["spec"])}
 
     def _note(self, specs: list[Json], foreign: list[Json]) -> None:
         text = str(specs)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from coordinator.cluster.devices import Devices
-from coordinator.gang.claims.of_pods import claimed
+from coordinator.gang.claims.of_pods import Surroundings, claimed
 from coordinator.gang.claims.shared import MOST_CONSUMERS, late_sharers
 from coordinator.gang.demand import NotReady
 from coordinator.messages.events import DeviceApiSeen
@@ -13,19 +13,23 @@ from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.admission import ResourceQuota
 from scheduling.model.verdict import Reason
+from scheduling.state.node_snapshot import NodeAttributes
 from tests.coordinator.claimed import SPEC, known_devices, put_claim, standing_of, worker
 from tests.kube.devices.objects import GPU, NODE_IN_A, claim_spec, given, request
 
+NO_NODES = NodeAttributes(())
+SURROUNDINGS = Surroundings(NO_NODES)
+
 
 def refusal(devices: Devices, *pods: ObservedPod) -> tuple[Reason, str]:
-    found = claimed(standing_of(*pods), devices).hindrance
+    found = claimed(standing_of(*pods), devices, SURROUNDINGS).hindrance
     assert found is not None
     return found.reason, found.message
 
 
 def test_a_gang_without_claims_is_as_it_was() -> None:
     standing = standing_of(worker(0, None))
-    assert claimed(standing, Devices()).standing is standing
+    assert claimed(standing, Devices(), SURROUNDINGS).standing is standing
 
 
 def test_claims_that_are_to_be_allocated_are_given_to_the_shape_and_not_to_its_key() -> None:
@@ -33,7 +37,7 @@ def test_claims_that_are_to_be_allocated_are_given_to_the_shape_and_not_to_its_k
     devices = known_devices(*pods)
     put_claim(devices, "c0", "uid-0")
     put_claim(devices, "c1", "uid-1")
-    found = claimed(standing_of(*pods), devices)
+    found = claimed(standing_of(*pods), devices, SURROUNDINGS)
     assert found.hindrance is None
     shapes = {pod.member.shape for pod in found.standing[0].waiting if pod.member}
     [shape] = shapes
@@ -49,7 +53,7 @@ def test_what_is_allocated_already_leaves_the_nodes_that_reach_it() -> None:
     pods = [worker(n, shared="shared") for n in range(2)]
     devices = known_devices(*pods)
     put_claim(devices, "shared", status=given("gpu-0", nodeSelector=NODE_IN_A))
-    found = claimed(standing_of(*pods), devices)
+    found = claimed(standing_of(*pods), devices, SURROUNDINGS)
     assert found.hindrance is None
     [pod, _] = found.standing[0].waiting
     assert pod.member is not None
@@ -63,7 +67,7 @@ def test_a_pod_whose_claim_is_not_made_is_left_out_and_the_first_is_named() -> N
     pods = worker(0, "c0"), worker(1), worker(2)
     devices = known_devices(*pods)
     put_claim(devices, "c0", "uid-0")
-    found = claimed(standing_of(*pods), devices)
+    found = claimed(standing_of(*pods), devices, SURROUNDINGS)
     assert [pod.name for pod in found.standing[0].waiting] == ["w-0"]
     reason, message = refusal(devices, *pods)
     assert reason == Reason.GANG_INCOMPLETE
@@ -82,7 +86,7 @@ def test_a_quota_that_has_no_room_for_a_claim_is_named_with_its_numbers() -> Non
         "status": {"hard": keys, "used": used},
     }
     full = msgspec.convert(body, ResourceQuota)
-    found = claimed(standing_of(pod), devices, [full]).hindrance
+    found = claimed(standing_of(pod), devices, Surroundings(NO_NODES, [full])).hindrance
     assert found is not None
     assert found.reason == Reason.GANG_INCOMPLETE
     assert found.message.endswith(
@@ -107,7 +111,7 @@ def test_nothing_is_decided_before_all_is_read_or_where_the_api_is_not_served() 
     index.lose_sight(type(index.claims["team", "c0"]))
     said = "not all is read yet: resourceclaims"
     assert refusal(devices, pod) == (Reason.GANG_INCOMPLETE, said)
-    assert claimed(standing_of(pod), devices).standing[0].waiting == ()
+    assert claimed(standing_of(pod), devices, SURROUNDINGS).standing[0].waiting == ()
     devices.put_api(DeviceApiSeen("1.33", served=False))
     reason, message = refusal(devices, pod)
     assert reason == Reason.UNSUPPORTED
@@ -124,14 +128,14 @@ def test_a_claim_that_does_not_say_when_it_was_allocated_takes_no_further_pod() 
     assert reason == Reason.UNSUPPORTED
     assert "ResourceClaim old was allocated by a kube-scheduler before 1.36" in message
     put_claim(devices, "old", status={**status, "reservedFor": [{"uid": "uid-0"}]})
-    assert claimed(standing_of(pod), devices).hindrance is None
+    assert claimed(standing_of(pod), devices, SURROUNDINGS).hindrance is None
 
 
 def test_pods_of_a_gang_that_share_a_claim_are_told_from_others() -> None:
     pods = [worker(n, shared="shared") for n in range(2)]
     devices = known_devices(*pods)
     put_claim(devices, "shared")
-    found = claimed(standing_of(*pods), devices)
+    found = claimed(standing_of(*pods), devices, SURROUNDINGS)
     assert found.hindrance is None
     shapes = {pod.member.shape for pod in found.standing[0].waiting if pod.member}
     [shape] = shapes
@@ -161,7 +165,7 @@ def test_pods_that_claim_more_than_they_share_must_wait_for_its_allocation() -> 
     assert reason == Reason.UNSUPPORTED
     assert "some of these pods claim more than they share" in message
     put_claim(devices, "shared", status=given("gpu-0"))
-    hindrance = claimed(standing_of(pods[1]), devices).hindrance
+    hindrance = claimed(standing_of(pods[1]), devices, SURROUNDINGS).hindrance
     assert hindrance is None
 
 
@@ -178,12 +182,12 @@ def test_of_pods_that_share_a_claim_one_is_released_until_it_is_allocated() -> N
     later = (replace(each, waiting=(), settled=(released,), with_slot=with_slot[1:]),)
     assert late_sharers(later, (), devices) == {"uid-1", "uid-2"}
     waiting = (replace(later[0], with_slot=(), waiting=tuple(pods[1:])),)
-    found = claimed(waiting, devices).hindrance
+    found = claimed(waiting, devices, SURROUNDINGS).hindrance
     said = "ResourceClaim shared is not allocated yet; pods that share it wait"
     assert found == NotReady(Reason.GANG_INCOMPLETE, said)
     put_claim(devices, "shared", status=given("gpu-0"))
     assert late_sharers(later, (), devices) == frozenset()
-    assert claimed(waiting, devices).hindrance is None
+    assert claimed(waiting, devices, SURROUNDINGS).hindrance is None
 
 
 def test_no_more_pods_share_a_claim_than_the_api_server_takes() -> None:
@@ -192,7 +196,10 @@ def test_no_more_pods_share_a_claim_than_the_api_server_takes() -> None:
     put_claim(devices, "shared", status=given("gpu-0"))
     said = "257 pods use ResourceClaim shared; allowed: 256"
     assert refusal(devices, *pods) == (Reason.MISCONFIGURED, said)
-    assert claimed(standing_of(*pods[1:]), known_without(devices, pods[0])).hindrance is None
+    assert (
+        claimed(standing_of(*pods[1:]), known_without(devices, pods[0]), SURROUNDINGS).hindrance
+        is None
+    )
 
 
 def known_without(devices: Devices, pod: ObservedPod) -> Devices:

@@ -39,7 +39,7 @@ def test_pods_wait_until_it_is_known_what_is_left_and_lose_their_slots_where_it_
         asked.append((node, pods))
         return left
 
-    found = compared(with_slots(*PODS), (), devices, answer)
+    found = compared(with_slots(*PODS), (), devices, {}, answer)
     assert asked == [("n1", Counter({(spec,): 2}))]
     assert found.gone == Counter({slot_of(PODS[0], "n1"): gone} if gone else {})
     assert len(found.unsure) == unsure
@@ -48,6 +48,6 @@ def test_pods_wait_until_it_is_known_what_is_left_and_lose_their_slots_where_it_
 def test_pods_whose_release_was_sent_are_not_called_back() -> None:
     devices = known_devices(*PODS)
     sent = {pod.uid for pod in PODS}
-    found = compared(with_slots(*PODS), sent, devices, lambda _node, _pods: False)
+    found = compared(with_slots(*PODS), sent, devices, {}, lambda _node, _pods: False)
     assert found.gone == Counter()
     assert found.unsure == frozenset()

@@ -129,8 +129,8 @@ def test_a_nomination_of_lower_priority_is_in_nobodys_way(priority: int, starts:
     assert not [each for each in world.leader.log if isinstance(each, FencePod | DeletePod)]
 
 
-def test_devices_of_a_class_are_not_judged_and_those_of_a_plugin_are() -> None:
-    """kube-scheduler gives either under the same name; nodes with a plugin are used as ever."""
+def test_where_a_class_may_give_devices_no_gang_is_told_that_it_never_fits() -> None:
+    """None has any yet; nodes with a plugin are used as ever."""
     world = World(node("n1"))
     world.create(ray_cluster("a", group("workers", 1, gpu=1)))
     world.settle(seconds=60)
@@ -139,8 +139,8 @@ def test_devices_of_a_class_are_not_judged_and_those_of_a_plugin_are() -> None:
     world.create({"kind": "DeviceClass", "metadata": {"name": "gpu.example.com"}, "spec": named})
     world.settle(seconds=60)
     status = world.status("a")
-    assert status["reason"] == "Unsupported"
-    assert "workers: nvidia.com/gpu through a DeviceClass" in status["message"]
+    assert status["reason"] == "InsufficientResources"
+    assert "nvidia.com/gpu on one node; no node offers any" in status["message"]
     world.delete("deviceclasses", "gpu.example.com", namespace="")
     world.settle(seconds=60)
     assert world.status("a")["reason"] == "NeverFits"
