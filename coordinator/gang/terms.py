@@ -28,7 +28,5 @@ class Understood:
     """KubeRay says that all pods were ready once, and said so before Muster deleted any."""
     terminating: bool = False
     """The RayCluster is being deleted."""
-    never_made: bool = False
-    """KubeRay can or will create no pods for the RayCluster as it is."""
     head_lost: bool = False
     """The head is gone, and KubeRay makes no other for this RayCluster."""

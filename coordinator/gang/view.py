@@ -131,7 +131,7 @@ class GangView:
     together: Membership = field(default_factory=Membership)
     nodes: NodeCalls = field(default_factory=NodeCalls)
     record: Record = field(default_factory=Record)
-    course: Course = field(init=False)
+    course: Course = field(default_factory=Course)
     """The steps that its pods have before them."""
     telling: Telling = field(default_factory=Telling)
     """What its user was told by Events."""
@@ -147,9 +147,6 @@ class GangView:
     """Before, it is not known here what it asks for."""
     out_since: float | None = None
     """When an opt-out was first seen."""
-
-    def __post_init__(self) -> None:
-        self.course = Course(self.pod_writes.inflight)
 
     @property
     def released_any(self) -> bool:

@@ -47,7 +47,6 @@ def understand(look: Look) -> Done:
     found.provisioned = look.source.was_provisioned and said_before
     found.terminating = is_terminating(look.source.metadata)
     found.head_lost = _lost_for_good(look)
-    found.never_made = found.head_lost or look.source.makes_invalid_pods
     name = terms.priority_class if terms is not None and not broken else ""
     asked = _class_asked(name, view.key.namespace, look.scene)
     found.priority = asked.priority(lowest) + _added(look)

@@ -231,7 +231,7 @@ def _follow_up(known: Known, look: Look) -> None:
     """Bring the course, the window and the reserved room in line with what was found."""
     view, placement = look.view, look.view.reservation.placement
     in_steps = is_ordered(placement or NO_PLACEMENT)
-    view.course.begin(view.survey.standing, in_steps=in_steps)
+    view.course.begin(view.survey.standing, view.pod_writes.inflight, in_steps=in_steps)
     known.agenda.cycle_wanted |= view.eviction.reopen(look.now)
     if view.key in known.term.window and not is_starting(view):
         known.term.window.leave(view.key)

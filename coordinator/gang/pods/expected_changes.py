@@ -17,20 +17,19 @@ from reservation.slots import kind_of
 class Course:
     """The pods of a gang that have a step before them, as they were when it was last looked at.
 
-    All are uids: of pods with a write under way, yet to be bound, and yet to be ready. Where the
-    release is `in_steps`, what is released next waits for binds.
+    All are uids: of pods yet to be bound, and yet to be ready. Where the release is `in_steps`,
+    what is released next waits for binds.
     """
 
-    writing: set[str]
     binding: set[str] = field(default_factory=set)
     starting: set[str] = field(default_factory=set)
     in_steps: bool = False
 
-    def begin(self, standing: Standing, *, in_steps: bool) -> None:
-        """Note which pods have which step before them."""
+    def begin(self, standing: Standing, writing: set[str], *, in_steps: bool) -> None:
+        """Note which pods have which step before them; a write to those `writing` is under way."""
         self.in_steps = in_steps
         settled = [pod for pod_set in standing for pod in pod_set.settled]
-        unsettled = self.writing - {pod.uid for pod in settled}
+        unsettled = writing - {pod.uid for pod in settled}
         self.binding = unsettled | {pod.uid for pod in settled if not pod.node}
         self.starting = unsettled | {pod.uid for pod in settled if not pod.ready}
 

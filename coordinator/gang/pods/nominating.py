@@ -46,16 +46,19 @@ class PlanMoves:
     """How many of its pods the plan has on each node."""
     count: int = 0
     moved_at: float = float("-inf")
-    until: float = float("-inf")
-    """Until then its pods are not nominated where it moved to."""
+
+    @property
+    def until(self) -> float:
+        """Until then its pods are not nominated where it moved to."""
+        pause = FIRST_MOVE_PAUSE * 2.0 ** min(self.count - 1, 16)
+        return self.moved_at + min(LONGEST_MOVE_PAUSE, pause)
 
     def follow(self, places: Iterable[str], now: float) -> bool:
         """Note the node of each pod of the plan; say whether pods may be nominated there now."""
         before, self.places = self.places, Counter(places)
         if before - self.places:
             self.count = 1 if now >= self.moved_at + CALM else self.count + 1
-            pause = FIRST_MOVE_PAUSE * 2.0 ** min(self.count - 1, 16)
-            self.moved_at, self.until = now, now + min(LONGEST_MOVE_PAUSE, pause)
+            self.moved_at = now
         return now >= self.until
 
 

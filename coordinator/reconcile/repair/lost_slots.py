@@ -145,7 +145,12 @@ def tell_kept_slots(look: Look) -> Done:
 def slot_patience(look: Look) -> float:
     """Seconds for which the slot of a lost pod is kept, as its queue or else the setting says."""
     patience = patience_of_queue(look)
-    return min(patience, kept_slots.CERTAIN) if look.view.understood.never_made else patience
+    return min(patience, kept_slots.CERTAIN) if makes_no_pods(look) else patience
+
+
+def makes_no_pods(look: Look) -> bool:
+    """Say whether KubeRay can or will create no pods for the RayCluster as it is."""
+    return look.view.understood.head_lost or look.source.makes_invalid_pods
 
 
 def patience_of_queue(look: Look) -> float:

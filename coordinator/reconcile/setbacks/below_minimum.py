@@ -15,7 +15,7 @@ from coordinator.gang.pods.pod_sets import PodSetStanding
 from coordinator.gang.setbacks.below_minimum import one_more
 from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from coordinator.reconcile.repair.lost_slots import patience_of_queue
+from coordinator.reconcile.repair.lost_slots import makes_no_pods, patience_of_queue
 from scheduling.model.verdict import Reason
 
 LISTED = 3  # pod sets; a message counts the others
@@ -95,7 +95,7 @@ def _why_kept(look: Look) -> str:
         return look.source.own_retries
     if not scene.queues.requeues_broken(queue):
         return "its queue has no whenBroken: Requeue"
-    if look.view.understood.never_made or look.view.understood.problem:
+    if makes_no_pods(look) or look.view.understood.problem:
         return "its pods could not be made again as the RayCluster is"
     method = eviction_method(scene.cache, scene.queues, look.source, queue)
     return method.because if isinstance(method, Keep) else ""
