@@ -24,7 +24,7 @@ from kube.api.client import Client
 from kube.api.leader_election import Term, Timing
 from testbed.ports import PortAllocator
 from tests.certs.api import LEASES, MUTATING, SECRET, VALIDATING, Api, refused
-from tests.certs.test_keeper import NAME, PLACE
+from tests.certs.keeper.kept import NAME, PLACE
 from tests.certs.world import WANTED
 from tests.kube.fake_api import eventually
 from tests.kube.half_request import count_half_request

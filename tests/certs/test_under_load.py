@@ -44,7 +44,7 @@ from kube.objects.names import GATE
 from runtime.tls import HotCertificate, server_context
 from testbed.ports import PortAllocator
 from tests.certs.api import SECRET, Api
-from tests.certs.test_keeper import PLACE, Clock
+from tests.certs.keeper.kept import PLACE, Clock
 from tests.certs.world import WANTED
 from tests.extender.conftest import SCHEDULER, Known, Quiet
 from tests.extender.test_app import asked

@@ -12,7 +12,8 @@ from extender.settings import PREFIX
 from extender.settings import Settings as ExtenderSettings
 from kube.api.reviewed import NAME
 from kube.objects import names
-from tests.manifests.test_manifests import BASE, MANIFESTS, Json, Rights, documents
+from tests.manifests.base import BASE, MANIFESTS, Json, documents
+from tests.manifests.test_rights import Rights
 from tests.rights_plugin import manifest_objects
 from webhook.cache import WRAPPERS
 from webhook.settings import Settings

@@ -1,6 +1,6 @@
 """The component with the page: it has no rights, and is reached over TLS alone."""
 
-from tests.manifests.test_manifests import MANIFESTS, Json, documents
+from tests.manifests.base import MANIFESTS, Json, documents
 
 DASHBOARD = MANIFESTS / "dashboard"
 FOUND = [each for path in sorted(DASHBOARD.glob("*.yaml")) for each in documents(path)]

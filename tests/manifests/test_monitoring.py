@@ -12,7 +12,7 @@ import yaml
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.manifests.test_manifests import MANIFESTS, documents
+from tests.manifests.base import MANIFESTS, documents
 from tests.manifests.test_workloads import DEPLOYMENTS
 from tests.metrics import OURS, Family, families, samples
 from tests.packaging.test_documents import anchors_of

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kube.objects import names
-from tests.manifests.test_manifests import MANIFESTS, Json, documents
+from tests.manifests.base import MANIFESTS, Json, documents
 from tests.packaging.tree import ROOT
 
 OVERLAYS = {

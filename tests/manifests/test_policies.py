@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kube.objects import names
-from tests.manifests.test_manifests import BASE, MANIFESTS, Json, documents, one
+from tests.manifests.base import BASE, MANIFESTS, Json, documents, one
 
 OF_ACCOUNTS = {
     "muster-certs": BASE / "certs-policy.yaml",

@@ -12,7 +12,8 @@ from headstate.options import FIELD, SECRET_PREFIX
 from headstate.settings import PREFIX, Settings
 from headstate.shell.keys import SECRET_OF
 from kube.objects import names
-from tests.manifests.test_manifests import BASE, MANIFESTS, Json, Rights, documents
+from tests.manifests.base import BASE, MANIFESTS, Json, documents
+from tests.manifests.test_rights import Rights
 from webhook.settings import Settings as WebhookSettings
 
 HERE = MANIFESTS / "redis"

@@ -3,9 +3,10 @@
 import pytest
 import yaml
 
+from tests.cli.commands_run import cluster
 from tests.cli.fake_reader import FakeReader, run
 from tests.cli.report.room.test_devices import device_objects
-from tests.cli.test_commands import ALL, cluster
+from tests.cli.test_commands import ALL
 from tests.packaging.tree import ROOT
 
 FOLDER = ROOT / "manifests" / "viewer"

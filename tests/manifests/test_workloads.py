@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.manifests.test_manifests import MANIFESTS, Json, documents
+from tests.manifests.base import MANIFESTS, Json, documents
 
 SERVERS = {
     *("muster-webhook", "muster-coordinator", "muster-extender", "muster-wrapper"),
