@@ -14,7 +14,8 @@ from runtime.controller.moment import Moment
 from tests.cli.fitting.reader import reader_of
 from tests.coordinator.api import stamp_at
 from tests.coordinator.builders import TEAM, Json, gang_of, group, ray_cluster
-from tests.coordinator.world import WALL, World
+from tests.coordinator.replica import WALL
+from tests.coordinator.world import World
 
 HOUR = 3600.0
 

@@ -11,7 +11,8 @@ from forecast.asking import forecast
 from forecast.expected import Sure
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, node
-from tests.coordinator.world import WALL, World
+from tests.coordinator.replica import WALL
+from tests.coordinator.world import World
 from tests.forecast.pictures import HOUR, lasting, pictured
 
 gangs = st.lists(

@@ -22,7 +22,8 @@ from kube.objects.gang import Gang
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, group, node, ray_cluster, template
-from tests.coordinator.world import WALL, World
+from tests.coordinator.replica import WALL
+from tests.coordinator.world import World
 from tests.forecast.pictures import HOUR, lasting, pictured, world_of
 
 

@@ -19,7 +19,8 @@ from runtime.program import log_json
 from tests.coordinator.builders import gang_of, node, ray_cluster, template
 from tests.coordinator.held import held_gang
 from tests.coordinator.journeys.queues.worlds import queue
-from tests.coordinator.world import Replica, World, name_of
+from tests.coordinator.replica import Replica
+from tests.coordinator.world import World, name_of
 
 FOLDER = Path(__file__).parent / "recordings"
 MUSTER = "a test"

@@ -20,9 +20,10 @@ from tests.controlplane.rayclusters import pod, requests
 from tests.faults.crew import Member
 from tests.faults.proxy import Fault
 from tests.soak import plan as p
+from tests.soak.amounts import GPU
 from tests.soak.manifests import manifest
 from tests.soak.plan import Deed, Order, Plan
-from tests.soak.record import GPU, Record
+from tests.soak.record import Record
 from tests.soak.stage import (
     GPUS,
     NOT_READY,

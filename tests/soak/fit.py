@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from testbed.api import Json
-from tests.soak.record import RESOURCES, Amounts, Pod, amounts
+from tests.soak.amounts import RESOURCES, Amounts, amounts
+from tests.soak.record import Pod
 
 _CLOSED = ("NoSchedule", "NoExecute")
 

@@ -7,19 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from testbed.api import Json
+from tests.soak.amounts import GPU, RESOURCES, Amounts, amount, pod_amounts
 from tests.soak.fair_clock import FairClock
 from tests.soak.fit import fits, free_room
-from tests.soak.record import (
-    GPU,
-    RESOURCES,
-    Amounts,
-    Pod,
-    Record,
-    Release,
-    amount,
-    pod_amounts,
-    promises,
-)
+from tests.soak.record import Pod, Record, Release, promises
 from tests.soak.stage import BIND_PATIENCE, QUOTED, SLOT_PATIENCE, TORN_PATIENCE, quota_of
 
 SLACK = 90.0

@@ -16,8 +16,8 @@ from tests.controlplane.rayclusters import (
     template,
 )
 from tests.soak import plan as p
+from tests.soak.amounts import GPU
 from tests.soak.plan import Order
-from tests.soak.record import GPU
 from tests.soak.stage import PRIORITY
 
 _EVICTED_SOON = [

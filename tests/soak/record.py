@@ -2,8 +2,7 @@
 
 It shares no code with the cache of the coordinator: the testbed's followers, and its own reading of
 amounts. What a follower finds by a list, because the API server was restarted, is marked: nothing
-is concluded of what may have happened in between.
-"""
+is concluded of what may have happened in between."""
 
 from __future__ import annotations
 
@@ -19,46 +18,14 @@ from testbed.closing import Closing
 from testbed.cluster import Cluster
 from testbed.following import DELETED, Follower
 from testbed.history import PodEvent, gang_pod_event
+from tests.soak.amounts import GPU, Amounts, NodeRoom, amounts, pod_amounts
 from tests.soak.fair_clock import FairClock
 
-GPU = "nvidia.com/gpu"
-RESOURCES = ("cpu", "memory", GPU, "pods")
-Amounts = Mapping[str, int]
-"""CPU in thousandths, memory in bytes, GPUs, pods."""
 Slot = tuple[str, str]
 """Pod set and node."""
 
 _HISTORY = 80
 """Lines kept of each gang."""
-_UNITS = {"m": 1e-3, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 1e3, "M": 1e6}
-
-
-def amount(text: str | int, scale: int = 1) -> int:
-    """Read a quantity, in units of one divided by `scale`."""
-    written = str(text)
-    unit = next(
-        (unit for unit in ("Ki", "Mi", "Gi", "Ti", "m", "k", "M") if written.endswith(unit)), ""
-    )
-    number = float(written.removesuffix(unit)) * _UNITS.get(unit, 1.0)
-    return round(number * scale)
-
-
-def amounts(given: Mapping[str, str | int], pods: int | None = None) -> dict[str, int]:
-    """Read those amounts that are judged; `pods` where they say nothing of it."""
-    found = {
-        "cpu": amount(given.get("cpu", 0), 1000),
-        "memory": amount(given.get("memory", 0)),
-        GPU: amount(given.get(GPU, 0)),
-    }
-    return {**found, "pods": amount(given.get("pods", 0)) if pods is None else pods}
-
-
-def pod_amounts(pod: Json) -> dict[str, int]:
-    """What a pod takes of its node; the pods of a soak have no init containers."""
-    total: Counter[str] = Counter({"pods": 1})
-    for container in pod["spec"]["containers"]:
-        total.update(amounts(container.get("resources", {}).get("requests") or {}, pods=0))
-    return dict(total)
 
 
 @dataclass
@@ -120,22 +87,6 @@ class Written:
     owner: str
     promised: Mapping[Slot, int]
     unseen: bool
-
-
-@dataclass
-class NodeRoom:
-    """What a node offered over time, newest last, with fair seconds; None when it went."""
-
-    offers: deque[tuple[float, dict[str, int] | None]] = field(
-        default_factory=lambda: deque(maxlen=30)
-    )
-
-    def most(self, since: float) -> dict[str, int] | None:
-        """The most that it offered at any time from then on; None where it was gone all along."""
-        until = [each for _, each in self.offers]
-        ends = [fair for fair, _ in list(self.offers)[1:]] + [float("inf")]
-        found = [each for each, end in zip(until, ends, strict=True) if each and end >= since]
-        return {name: max(each[name] for each in found) for name in RESOURCES} if found else None
 
 
 _GRACE = 5.0

@@ -11,9 +11,10 @@ from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.following import DELETED
 from tests.soak import record as recording
+from tests.soak.amounts import GPU, amount
 from tests.soak.fair_clock import FairClock
 from tests.soak.judge import Judge
-from tests.soak.record import GPU, Record, amount
+from tests.soak.record import Record
 from tests.soak.stage import QUOTED
 
 OWNER = "uid-of-the-cluster"

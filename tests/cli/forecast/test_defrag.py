@@ -22,7 +22,8 @@ from scheduling.model.gang import GangKey
 from tests.cli.fitting.reader import MemoryReader, reader_of
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
-from tests.coordinator.world import WALL, World
+from tests.coordinator.replica import WALL
+from tests.coordinator.world import World
 from tests.forecast.pictures import HOUR, moment_of, pictured, world_of
 from tests.packaging.tree import ROOT
 

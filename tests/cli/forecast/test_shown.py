@@ -14,7 +14,8 @@ from cli.__main__ import main
 from cli.read.forecast import asking
 from tests.cli.fitting.reader import reader_of
 from tests.coordinator.builders import Json, node
-from tests.coordinator.world import WALL, World
+from tests.coordinator.replica import WALL
+from tests.coordinator.world import World
 from tests.forecast.pictures import HOUR, gpu_gang, moment_of, world_of
 from tests.packaging.tree import ROOT
 

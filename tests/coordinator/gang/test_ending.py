@@ -8,8 +8,9 @@ from coordinator.messages.events import SightLost, SightRegained
 from coordinator.record.event_budget import RENEWAL
 from kube.api.errors import Invalid
 from kube.objects.gang import Gang, GangMeta
-from tests.coordinator.api import Key, Outcome, key_of
+from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import OPTED_IN, TEAM, gang_of, node
+from tests.coordinator.client import Outcome
 from tests.coordinator.world import World, name_of
 
 Json = dict[str, Any]

@@ -11,8 +11,8 @@ from coordinator.messages.actions import ReleasePod
 from kube.api.errors import ApiError, Forbidden, ServerError
 from kube.objects import names
 from scheduling.model.gang import GangKey
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import Json, gang_of, group, node, ray_cluster, template
+from tests.coordinator.client import Outcome
 from tests.coordinator.world import World, is_gated, name_of
 
 GANGS = 2 * UNDER_WAY + 3

@@ -8,8 +8,9 @@ from scheduling.model.gang import PendingGang
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
 from tests.coordinator.ray_jobs import fail, job_of, owned_by, ray_job, ray_service
+from tests.coordinator.replica import WALL
 from tests.coordinator.stopping import parts
-from tests.coordinator.world import WALL, World, key
+from tests.coordinator.world import World, key
 
 
 def phase(world: World, name: str) -> str:

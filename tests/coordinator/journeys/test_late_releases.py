@@ -9,12 +9,14 @@ from coordinator.gang.nominations import Guard
 from coordinator.messages.actions import Action, FencePod, ReleasePod
 from coordinator.messages.clock import Patience
 from kube.api.errors import Forbidden
-from tests.coordinator.api import Json, Key, Outcome
+from tests.coordinator.api import Json, Key
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster, template
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import apart, decided, in_zones
 from tests.coordinator.journeys.queues.worlds import gang_in, queue
 from tests.coordinator.journeys.test_nodes import cordon
-from tests.coordinator.world import Replica, World, key, name_of
+from tests.coordinator.replica import Replica
+from tests.coordinator.world import World, key, name_of
 
 PATIENCE = Patience()
 POLICY = Forbidden(403, "Forbidden", "policy says no")

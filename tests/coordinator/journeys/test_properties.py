@@ -23,11 +23,13 @@ from kube.objects import names
 from scheduling.cycle import run_cycle
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Refusal
-from tests.coordinator.api import WATCHED, Change, Json, Key, Outcome, key_of
+from tests.coordinator.api import WATCHED, Change, Json, Key, key_of
 from tests.coordinator.builders import affinity_to, foreign_pod, group, node, ray_cluster, template
+from tests.coordinator.client import Outcome
 from tests.coordinator.held import held
+from tests.coordinator.replica import Replica
 from tests.coordinator.validate import essence, repeated_nominations, validate
-from tests.coordinator.world import Replica, World, is_gated, name_of
+from tests.coordinator.world import World, is_gated, name_of
 
 NODES = ("n1", "n2", "n3", "n4")
 ZONES = {"n1": "1", "n2": "1", "n3": "2", "n4": "2"}

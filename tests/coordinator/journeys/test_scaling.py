@@ -8,8 +8,9 @@ import pytest
 from coordinator.messages.actions import FencePod, ReleasePod
 from coordinator.messages.clock import Patience
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome, key_of
+from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import foreign_pod, gang_of, group, node, ray_cluster, template
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import decided
 from tests.coordinator.world import World, is_gated
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from coordinator.messages.actions import Action, CreateGang, EmitEvent, ReleasePod, WriteGangStatus
 from coordinator.record.urgency import GATHER_DELAY, QUIET_DELAY, SETTLE_DELAY
-from tests.coordinator.api import Outcome, key_of
+from tests.coordinator.api import key_of
 from tests.coordinator.builders import GPU, foreign_pod, gang_of, group, node, ray_cluster, template
+from tests.coordinator.client import Outcome
 from tests.coordinator.world import World
 
 

@@ -7,7 +7,7 @@ import pytest
 from coordinator.messages.actions import EvictPod, ResumeRayJob, SuspendRayJob, TrySuspension
 from kube.api.errors import Forbidden
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     OPTED_IN,
     TEAM,
@@ -18,6 +18,7 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.queues.worlds import change, queue
 from tests.coordinator.ray_jobs import job_of, ray_job
 from tests.coordinator.stopping import act_until, choose_whole, ending, parts

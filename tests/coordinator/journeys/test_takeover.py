@@ -6,8 +6,9 @@ from coordinator.messages.actions import FencePod, ReleasePod, WriteGangStatus
 from kube.api.errors import Invalid
 from kube.objects import names
 from scheduling.model.gang import GangKey
-from tests.coordinator.api import Outcome, key_of
+from tests.coordinator.api import key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import decided
 from tests.coordinator.world import World
 

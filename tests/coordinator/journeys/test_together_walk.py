@@ -16,7 +16,8 @@ from kube.objects import names
 from tests.coordinator.api import Json, Key
 from tests.coordinator.builders import foreign_pod, gang_of, node
 from tests.coordinator.held import held
-from tests.coordinator.world import Replica, World
+from tests.coordinator.replica import Replica
+from tests.coordinator.world import World
 from tests.examples import examples
 
 GROUPS = {"p1": "pair", "p2": "pair", "t1": "trio", "t2": "trio", "t3": "trio"}

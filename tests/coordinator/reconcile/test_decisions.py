@@ -8,8 +8,9 @@ from coordinator.messages.clock import Patience
 from coordinator.shell import decision_log
 from kube.api.errors import Forbidden
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import annotate, apart, in_zones
 from tests.coordinator.world import World, name_of
 from tests.metrics import total

@@ -4,8 +4,9 @@ from coordinator.messages.actions import DeleteGang, FencePod
 from coordinator.messages.events import SightLost, SightRegained
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 from kube.api.errors import Invalid
-from tests.coordinator.api import Outcome, key_of
+from tests.coordinator.api import key_of
 from tests.coordinator.builders import gang_of, node
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import decided, opt
 from tests.coordinator.world import World, name_of
 

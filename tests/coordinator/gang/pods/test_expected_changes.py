@@ -12,8 +12,9 @@ from coordinator.messages.events import CycleDue
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.look import Look
 from coordinator.state.agenda import LATER
-from tests.coordinator.api import Json, Outcome, key_of
+from tests.coordinator.api import Json, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import decided
 from tests.coordinator.validate import validate
 from tests.coordinator.world import World, key, name_of

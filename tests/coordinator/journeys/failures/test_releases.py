@@ -2,8 +2,9 @@
 
 from coordinator.messages.actions import DeletePod, FencePod, WriteGangStatus
 from kube.api.errors import Forbidden, Invalid
-from tests.coordinator.api import Key, Outcome, key_of
+from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import gang_of, node, template
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import decided
 from tests.coordinator.journeys.failures.worlds import about_to_start
 from tests.coordinator.world import World, name_of

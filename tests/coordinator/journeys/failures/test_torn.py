@@ -4,8 +4,9 @@ from coordinator.messages.actions import DeletePod, ReleasePod, WriteGangStatus
 from coordinator.messages.clock import Patience
 from coordinator.messages.events import NodeGone
 from kube.api.errors import Invalid
-from tests.coordinator.api import Key, Outcome, key_of
+from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node, template
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import decided
 from tests.coordinator.journeys.failures.worlds import about_to_start
 from tests.coordinator.world import World, name_of

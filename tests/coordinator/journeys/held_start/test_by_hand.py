@@ -12,8 +12,8 @@ from coordinator.messages.actions import (
     SuspendRayCluster,
     WriteGangStatus,
 )
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import gang_of, node
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import opt
 from tests.coordinator.held import cluster_of, held_gang, is_suspended
 from tests.coordinator.journeys.held_start.worlds import phase_of, quota, with_injected

@@ -7,12 +7,12 @@ import pytest
 from coordinator.messages.actions import (
     ResumeRayCluster,
 )
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import (
     Json,
     gang_of,
     node,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.held import had_pods, held, held_gang, is_suspended
 from tests.coordinator.journeys.held_start.worlds import IN_TEAM, LOWER, phase_of, urgent
 from tests.coordinator.journeys.queues.worlds import queue

@@ -11,11 +11,11 @@ from coordinator.messages.actions import (
     WriteGangStatus,
 )
 from kube.objects import names
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import (
     gang_of,
     node,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.held import cluster_of, had_pods, held_gang, is_suspended
 from tests.coordinator.journeys.held_start.worlds import crowded, phase_of, sent, stopped_kuberay
 from tests.coordinator.world import World

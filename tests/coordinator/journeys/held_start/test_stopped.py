@@ -7,8 +7,9 @@ import pytest
 from coordinator.gang.nominations import Guard
 from coordinator.messages.actions import EvictPod, NominatePod, SuspendRayCluster
 from coordinator.reconcile.held_start.resuspension import UNFIT_PATIENCE
-from tests.coordinator.api import BUDGET, Outcome
+from tests.coordinator.api import BUDGET
 from tests.coordinator.builders import node
+from tests.coordinator.client import Outcome
 from tests.coordinator.held import held, held_gang, is_suspended
 from tests.coordinator.journeys.held_start.test_by_hand import go_on, is_asked
 from tests.coordinator.journeys.held_start.worlds import (

@@ -9,13 +9,14 @@ from coordinator.messages.actions import (
     WriteGangStatus,
 )
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     TEAM,
     Json,
     gang_of,
     node,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import opt
 from tests.coordinator.held import cluster_of, held_gang, is_suspended
 from tests.coordinator.journeys.held_start.worlds import (
@@ -29,8 +30,9 @@ from tests.coordinator.journeys.held_start.worlds import (
     with_injected,
 )
 from tests.coordinator.journeys.queues.worlds import queue
+from tests.coordinator.replica import Replica
 from tests.coordinator.stopping import condition
-from tests.coordinator.world import Replica, World
+from tests.coordinator.world import World
 
 
 def test_a_new_leader_does_not_judge_an_older_raycluster_by_a_newer_phase() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from kube.api.errors import NotFound
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import GPU, OPTED_IN, TEAM, Json, gang_of, group, node, ray_cluster
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import opt
 from tests.coordinator.journeys.node_requests.worlds import (
     CLASS,

@@ -8,8 +8,9 @@ from coordinator.gang.nominations import Guard
 from coordinator.messages.actions import NominatePod, ReleasePod
 from coordinator.messages.events import SchedulerSeen
 from coordinator.reconcile.pod_writes.nominations import PAUSE
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, group, node, ray_cluster
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.nominations.disturbed_worlds import each_is_of
 from tests.coordinator.journeys.nominations.test_writes import LAST, held_up, with_a_line
 from tests.coordinator.journeys.nominations.worlds import (

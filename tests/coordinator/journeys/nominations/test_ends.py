@@ -9,8 +9,9 @@ from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import LEFT_DELAY
 from coordinator.messages.actions import NominatePod, ReleasePod
 from coordinator.messages.events import SightLost, SightRegained
-from tests.coordinator.api import Key, Outcome, key_of
+from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, group, ray_cluster
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import opt
 from tests.coordinator.journeys.nominations.disturbed_worlds import each_is_of
 from tests.coordinator.journeys.nominations.test_writes import LAST, held_up, with_a_line

@@ -2,12 +2,13 @@
 
 from coordinator.gang.pods.nominating import LONGEST_ASTRAY
 from coordinator.messages.actions import NominatePod, ReleasePod, WriteGangStatus
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     TEAM,
     gang_of,
     node,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.nominations.worlds import (
     fields,
     go_on,

@@ -13,7 +13,7 @@ from coordinator.messages.actions import NominatePod, ReleasePod, WriteGangStatu
 from coordinator.messages.events import SchedulerSeen
 from coordinator.reconcile.pod_writes.nominations import PAUSE
 from scheduling.model.gang import GangKey
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     TEAM,
     Json,
@@ -22,6 +22,7 @@ from tests.coordinator.builders import (
     node,
     ray_cluster,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import apart, decided, opt, zone
 from tests.coordinator.journeys.nominations.worlds import (
     SPREAD,

@@ -8,8 +8,9 @@ from coordinator.messages.actions import (
     TryEviction,
     WriteGangStatus,
 )
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, gang_of, group, node, ray_cluster
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.preemption.unsure_worlds import (
     LEAST,
     elastic,
@@ -24,6 +25,7 @@ from tests.coordinator.journeys.preemption.worlds import evicted, two_gangs, urg
 from tests.coordinator.journeys.test_stopped_jobs import (
     sent,
 )
+from tests.coordinator.replica import event_of
 from tests.coordinator.stopping import (
     choose,
     choose_whole,
@@ -32,7 +34,7 @@ from tests.coordinator.stopping import (
     names_of,
     parts,
 )
-from tests.coordinator.world import World, event_of
+from tests.coordinator.world import World
 
 # ---- the need for it is gone at the very moment
 

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from kube.objects import names
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import (
     gang_of,
     node,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.preemption.worlds import (
     IN_TEAM,
     PDB,

@@ -8,13 +8,14 @@ from coordinator.messages.actions import (
     WriteGangStatus,
 )
 from kube.objects import names
-from tests.coordinator.api import Key, Outcome
+from tests.coordinator.api import Key
 from tests.coordinator.builders import (
     TEAM,
     Json,
     gang_of,
     node,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.preemption.worlds import IN_TEAM, LOWER, evicted, two_gangs, urgent
 from tests.coordinator.journeys.queues.worlds import change, gang_in, phases, queue
 from tests.coordinator.stopping import (

@@ -12,8 +12,8 @@ from coordinator.messages.actions import (
     WriteGangStatus,
 )
 from kube.objects import names
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import OPTED_IN, gang_of, node
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.preemption.unsure_worlds import LEAST, asks
 from tests.coordinator.journeys.preemption.worlds import (
     IN_TEAM,

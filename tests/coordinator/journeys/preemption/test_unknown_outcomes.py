@@ -7,7 +7,7 @@ from coordinator.messages.actions import (
     DeletePod,
     EvictPod,
 )
-from tests.coordinator.api import Outcome
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.preemption.unsure_worlds import asks, in_a_team, in_mind, whole
 from tests.coordinator.journeys.preemption.worlds import evicted, two_gangs
 from tests.coordinator.stopping import (

@@ -11,11 +11,11 @@ from coordinator.messages.actions import (
     WriteGangStatus,
 )
 from coordinator.reconcile.eviction.evictions import AT_ONCE
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import (
     gang_of,
     node,
 )
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.preemption.worlds import (
     IN_TEAM,
     LOWER,
@@ -27,6 +27,7 @@ from tests.coordinator.journeys.preemption.worlds import (
     workers_of,
 )
 from tests.coordinator.journeys.queues.worlds import gang_in, phases, queue
+from tests.coordinator.replica import Replica
 from tests.coordinator.stopping import (
     act_until,
     choose_whole,
@@ -34,7 +35,7 @@ from tests.coordinator.stopping import (
     ending,
     names_of,
 )
-from tests.coordinator.world import Replica, World, key
+from tests.coordinator.world import World, key
 
 FOR_P = "stopped for RayCluster team/p (priority 10, queue default)"
 

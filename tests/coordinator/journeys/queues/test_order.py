@@ -11,7 +11,8 @@ from scheduling.model.gang import GangKey
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, foreign_pod, node
 from tests.coordinator.journeys.queues.worlds import change, gang_in, phases, queue, status_of
-from tests.coordinator.world import WALL, World
+from tests.coordinator.replica import WALL
+from tests.coordinator.world import World
 
 
 def aged(world: World, gang: str) -> bool:

@@ -7,8 +7,9 @@ from coordinator.messages.actions import (
     WriteQueueFinalizers,
 )
 from coordinator.queues.write_budget import EACH, MOST, WINDOW
-from tests.coordinator.api import Api, Key, Outcome
+from tests.coordinator.api import Api, Key
 from tests.coordinator.builders import Json, node
+from tests.coordinator.client import Outcome
 from tests.coordinator.journeys.queues.worlds import (
     QUEUE_WRITES,
     active,

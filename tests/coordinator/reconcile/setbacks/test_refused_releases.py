@@ -5,10 +5,11 @@ import pytest
 from coordinator.messages.actions import FencePod, ReleasePod
 from coordinator.messages.clock import Patience
 from kube.api.errors import ApiError, Forbidden, Invalid
-from tests.coordinator.api import Outcome
 from tests.coordinator.builders import gang_of, node
+from tests.coordinator.client import Outcome
 from tests.coordinator.deeds import decided
-from tests.coordinator.world import WALL, World, key, name_of
+from tests.coordinator.replica import WALL
+from tests.coordinator.world import World, key, name_of
 
 PATIENCE = Patience()
 POLICY = Forbidden(403, "Forbidden", "policy says no")
