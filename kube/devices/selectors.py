@@ -3,9 +3,10 @@
 Two devices that are equal in all that a text reads are one to it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 from kube.devices.cel.compiler import compiled
@@ -36,17 +37,33 @@ UNREAD: Final = ""
 UNREADABLE: Final = "an attribute or a capacity of the device cannot be read"
 
 
+Reader = Callable[[DeviceContent], Hashable]
+
+
 class CelSelectors:
     """The selectors of all claims and classes; it never raises, and bounds what it keeps."""
 
     def __init__(self, texts: int = TEXTS_KEPT, answers: int = ANSWERS_KEPT) -> None:
         self._texts: dict[str, Selector] = {}
+        self._readers: dict[tuple[str, ...], tuple[Reader, ...]] = {}
         self._most = texts
         self._most_answers = answers
 
     def evaluate(self, selector: str, device: DeviceContent) -> Answer:
         """Return what a selector says of a device."""
         return self.of(selector).answer(device)
+
+    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> Hashable:
+        """Return all that selectors read of a device; None where some of it cannot be read."""
+        if _unread(device):
+            return None
+        readers = self._readers.get(selectors)
+        if readers is None:
+            what = frozenset(chain.from_iterable(self.of(each).reads for each in selectors))
+            if len(self._readers) >= self._most:
+                self._readers.clear()
+            readers = self._readers[selectors] = tuple(map(_reader, sorted(what)))
+        return tuple([read(device) for read in readers])
 
     def fault(self, selector: str, device: DeviceContent) -> str:
         """Say why there is no answer; "" where there is one."""
@@ -74,6 +91,11 @@ class Selector:
     def __init__(self, text: str) -> None:
         self._code = compile_text(text)
         self._answers: dict[Hashable, Answer] = {}
+
+    @property
+    def reads(self) -> Reads:
+        """What the text reads of a device; nothing where it says the same of all."""
+        return self._code.reads
 
     @property
     def kept(self) -> int:
@@ -196,17 +218,20 @@ def _quantity(text: str) -> Any:
 
 def _seen(what: Reads, device: DeviceContent) -> Hashable:
     """Return all that a text reads of a device."""
-    return tuple([_part(each, device) for each in what])
+    return tuple([_reader(each)(device) for each in what])
 
 
-def _part(path: tuple[str, ...], device: DeviceContent) -> Hashable:
+@lru_cache(maxsize=4096)
+def _reader(path: tuple[str, ...]) -> Reader:
+    """Return what reads this of a device."""
     match path:
         case ("driver",):
-            return device.driver
+            return lambda device: device.driver
         case ("attributes", domain, name):
-            return device.attribute(f"{domain}/{name}")
+            whole = f"{domain}/{name}"
+            return lambda device: device.attribute(whole)
         case ("attributes",):
-            return device.attributes, device.driver
+            return lambda device: (device.attributes, device.driver)
         case ("capacity",):
-            return device.capacity, device.driver
-    return device.allow_multiple_allocations
+            return lambda device: (device.capacity, device.driver)
+    return lambda device: device.allow_multiple_allocations

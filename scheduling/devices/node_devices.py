@@ -2,12 +2,12 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice
-from scheduling.devices.selection import Rules, Selected, selected, tolerated
+from scheduling.devices.selection import Rules, Selected, selected, selections, tolerated
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
 from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
@@ -22,6 +22,9 @@ LOOK = 3
 
 PATTERNS_KEPT = 32
 """Kinds of pods for which the pattern of a node is remembered."""
+
+
+CLAIMS_KEPT = 4096
 
 
 class _OfClass(NamedTuple):
@@ -79,6 +82,8 @@ class NodeDevices:
 
     def with_in_use(self, in_use: frozenset[DeviceID]) -> "NodeDevices":
         """Return the same devices, of which others are in use; what is remembered they share."""
+        if not in_use:
+            return self if not self.in_use else replace(self, in_use=in_use)
         here = {found.id for pool in self.pools for found in pool.devices}
         return replace(self, in_use=in_use & here)
 
@@ -111,7 +116,7 @@ class NodeDevices:
         if asked not in known:
             if len(known) >= PATTERNS_KEPT:
                 known.clear()
-            known[asked] = tuple(selection(asked, found, rules) for found in self.usable)
+            known[asked] = selections(asked, self.usable, rules)
         return known[asked]
 
     def _selected(self, pods: Iterable[Claims], rules: Rules) -> Hashable:
@@ -120,16 +125,16 @@ class NodeDevices:
             each.attribute for claims in pods for claim in claims for each in claim.constraints
         )
         values: dict[Hashable, int] = {}
-        answers = [self.selections(each, rules) for each in asked]
-        devices = tuple(
-            (
-                found.unsupported,
-                *(_kind(each[at]) for each in answers),
-                *(tolerated(each, found, rules.features) for each in asked),
-                *(_number(found.device.content.attribute(name), values) for name in names),
-            )
-            for at, found in enumerate(self.usable)
-        )
+        columns = [
+            [found.unsupported for found in self.usable],
+            *([_kind(answer) for answer in self.selections(each, rules)] for each in asked),
+            *([tolerated(each, f, rules.features) for f in self.usable] for each in asked),
+            *(
+                [_number(f.device.content.attribute(name), values) for f in self.usable]
+                for name in names
+            ),
+        ]
+        devices = tuple(zip(*columns, strict=True))
         pools = tuple((pool.incomplete, pool.invalid, pool.unsupported) for pool in self.pools)
         return devices, pools
 
@@ -167,14 +172,7 @@ class NodeDevices:
 
     def most(self, claims: Claims, rules: Rules) -> int:
         """Return a number of pods with these claims that is not exceeded, in whatever order."""
-        needed = sum(
-            min(
-                1 if each.mode is AllocationMode.ALL else each.count
-                for each in request.alternatives
-            )
-            for claim in claims
-            for request in claim.requests
-        )
+        needed = least_of(claims)
         free = self._free_for(claims, rules) if needed else None
         return MOST if free is None else free // needed
 
@@ -190,6 +188,19 @@ class NodeDevices:
                     return None
                 free += found.id not in self.in_use
         return free
+
+
+@lru_cache(maxsize=CLAIMS_KEPT)
+def least_of(claims: Claims) -> int:
+    """Return how many devices a pod with these claims is given at least."""
+    requests = (request for claim in claims for request in claim.requests)
+    return sum(min(map(_least, request.alternatives), default=0) for request in requests)
+
+
+def _least(asked: DeviceRequest) -> int:
+    if asked.unsupported:
+        return 0  # it may be for devices that others have
+    return 1 if asked.mode is AllocationMode.ALL else asked.count
 
 
 def requests_of(claims: Claims) -> Iterable[DeviceRequest]:
@@ -208,7 +219,7 @@ def _held_to_node(pool: Pool) -> Pool:
     if all(found.local or found.unsupported for found in pool.devices):
         return pool
     devices = (
-        found if found.local else replace(found, unsupported=found.unsupported or REACHED_BY_OTHERS)
+        found if found.local else found._replace(unsupported=found.unsupported or REACHED_BY_OTHERS)
         for found in pool.devices
     )
     return replace(pool, devices=tuple(devices))

@@ -99,6 +99,7 @@ class NodeDevicesIndex:
         self.taken: dict[PoolKey, frozenset[DeviceID]] = _by_pool(facts.taken)
         self.found: dict[str, _Known] = {}
         self.patterns: dict[Kinds, _Alike] = {}
+        self._numbers: tuple[tuple[Node, ...], Amounts] = (), np.zeros(0, dtype=np.int64)
         self.looks = 0  # nodes that some pods were looked at for, ever
 
     def renewed(self, facts: DeviceFacts) -> "NodeDevicesIndex":
@@ -110,7 +111,7 @@ class NodeDevicesIndex:
         later.looks = self.looks
         if facts.rules == self.rules:
             later.rules = self.rules  # patterns are remembered by the very object
-        stale = self._stale(later)
+        stale = self._stale(later, () if same else _changed(self.facts, facts))
         if stale is not None:
             later.found = {
                 name: later.retaken(each) if name in stale.retaken else each
@@ -131,13 +132,11 @@ class NodeDevicesIndex:
     def _taken_of(self, keys: Iterable[PoolKey]) -> frozenset[DeviceID]:
         return frozenset(chain.from_iterable(self.taken.get(key, ()) for key in keys))
 
-    def _stale(self, later: "NodeDevicesIndex") -> _Stale | None:
-        """Return the nodes that may be otherwise later; None where that may be all."""
-        before = {each.name: each for each in self.facts.slices}
-        after = {each.name: each for each in later.facts.slices}
-        names = (name for name in before.keys() | after.keys())
-        changed = [name for name in names if before.get(name) is not after.get(name)]
-        slices = [each for of in (before, after) for name in changed if (each := of.get(name))]
+    def _stale(self, later: "NodeDevicesIndex", slices: Collection[ResourceSlice]) -> _Stale | None:
+        """Return the nodes that may be otherwise later; None where that may be all.
+
+        `slices` are those that are not there both times, as they were and as they are.
+        """
         if any(each.access is None or not each.access.node_name for each in slices):
             return None
         if self.slices.counters_of_one_node != later.slices.counters_of_one_node:
@@ -155,9 +154,18 @@ class NodeDevicesIndex:
         found = self.found.items() if pools else ()
         return {name for name, each in found if not each.pools.isdisjoint(pools)}
 
-    def number_on(self, node: str) -> int:
-        """Return how many devices a node reaches that no claim has: no fewer than there are."""
-        return self.slices.number_on(node) - self._number_taken.get(node, 0)
+    def numbers_on(self, nodes: tuple[Node, ...], index: Mapping[str, int]) -> Amounts:
+        """Return how many devices each node reaches that no claim has: no fewer than there are.
+
+        `index` says where a node stands. The array is shared, never to be written.
+        """
+        if self._numbers[0] is not nodes:
+            found = self.slices.numbers_on(nodes).copy()
+            for name, taken in self._number_taken.items():
+                if name in index:
+                    found[index[name]] -= taken
+            self._numbers = nodes, found
+        return self._numbers[1]
 
     @cached_property
     def _number_taken(self) -> Mapping[str, int]:
@@ -206,6 +214,12 @@ class NodeDevicesIndex:
         known.of[node.name] = node, number
         self.looks += 1
         return number
+
+
+def _changed(before: DeviceFacts, after: DeviceFacts) -> list[ResourceSlice]:
+    old, new = ({each.name: each for each in facts.slices} for facts in (before, after))
+    names = [name for name in old.keys() | new.keys() if old.get(name) is not new.get(name)]
+    return [each for of in (old, new) for name in names if (each := of.get(name))]
 
 
 def _are_same(these: Collection[ResourceSlice], others: Collection[ResourceSlice]) -> bool:

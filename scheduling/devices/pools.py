@@ -6,11 +6,13 @@ could change is named as unsupported.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
+from scheduling.model.amounts import MOST, Amounts
 from scheduling.model.devices.features import Features
 from scheduling.model.devices.resource_slice import Device, DeviceID, NodeAccess, ResourceSlice
 from scheduling.model.node import Node
@@ -29,8 +31,7 @@ class PoolKey(NamedTuple):
     pool: str
 
 
-@dataclass(frozen=True, slots=True)
-class PoolDevice:
+class PoolDevice(NamedTuple):
     """A device of a pool, as one node sees it.
 
     `reached` says that the node reaches it, `local` that no other does. `unsupported` says why it
@@ -74,6 +75,7 @@ class SliceIndex:
         for each in slices:
             self._by_node[each.access.node_name if each.access else ""].append(each)
             self._by_pool[_key(each)].append(each)
+        self._numbers: tuple[tuple[Node, ...], Amounts] = (), np.zeros(0, dtype=np.int64)
         local = (key for key, found in self._by_pool.items() if any(map(_has_local, found)))
         self.counters_of_one_node = min(local, default=None)
 
@@ -81,14 +83,17 @@ class SliceIndex:
         """Return the slices that name the node, and those that name none."""
         return (*self._by_node.get(node, ()), *self._by_node.get("", ()))
 
-    def number_on(self, node: str) -> int:
-        """Return a number of devices that is not exceeded by those that the node reaches."""
-        return self._numbers.get(node, 0) + self._numbers.get("", 0)
+    def numbers_on(self, nodes: tuple[Node, ...]) -> Amounts:
+        """Return numbers of devices that are not exceeded by those that each node reaches.
 
-    @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        found = self._by_node.items()
-        return {node: sum(len(each.devices) for each in of) for node, of in found}
+        The array is shared, never to be written.
+        """
+        if self._numbers[0] is not nodes:
+            here = {node: sum(map(_number, of)) for node, of in self._by_node.items()}
+            everywhere = here.get("", 0)
+            found = [here.get(node.name, 0) + everywhere for node in nodes]
+            self._numbers = nodes, np.array(found, dtype=np.int64)
+        return self._numbers[1]
 
     def of_pool(self, key: PoolKey) -> Sequence[ResourceSlice]:
         """Return all slices of a pool, whoever reaches them."""
@@ -182,19 +187,27 @@ def _built(
     return Pool(
         key,
         tuple(
-            PoolDevice(
-                DeviceID(*key, device.name),
-                device,
-                each.access is not None or _reaches(node, device.access),
-                bool((each.access or device.access).node_name),
-                unsupported or _beyond(device, features),
-            )
-            for each, device in devices
-            if features.device_binding_conditions or not device.binding_conditions
+            [
+                PoolDevice(
+                    DeviceID(key.driver, key.pool, device.name),
+                    device,
+                    each.access is not None or _reaches(node, device.access),
+                    bool((each.access or device.access).node_name),
+                    unsupported or _beyond(device, features),
+                )
+                for each, device in devices
+                if features.device_binding_conditions or not device.binding_conditions
+            ]
         ),
         binding_conditions=any(device.binding_conditions for _, device in devices),
         unsupported=unsupported,
     )
+
+
+def _number(each: ResourceSlice) -> int:
+    """Return how many pods the devices of a slice are enough for at most, one device each."""
+    is_shared = any(device.content.allow_multiple_allocations for device in each.devices)
+    return MOST if is_shared else len(each.devices)
 
 
 def _has_local(each: ResourceSlice) -> bool:
@@ -211,4 +224,4 @@ def _beyond(device: Device, features: Features) -> str:
         return BINDING_CONDITIONS
     if features.consumable_capacity and device.content.allow_multiple_allocations:
         return SHARES
-    return ", ".join(device.unsupported)
+    return ", ".join(device.unsupported) if device.unsupported else ""

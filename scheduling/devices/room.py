@@ -5,10 +5,15 @@ beside what is taken, the pods that are to come to each node and claim devices t
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from scheduling.devices.node_devices import least_of
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
+from scheduling.model.amounts import Amounts
+from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 
 
@@ -24,13 +29,16 @@ class DeviceRoom:
     pending: Mapping[str, Pending]
     stamp: Hashable
     looks: int = 0
+    promised: Mapping[str, int] = field(default_factory=dict)
+    """How many devices those pods are given at least, by node."""
 
     @classmethod
     def of(cls, facts: DeviceFacts, before: "DeviceRoom | None" = None) -> "DeviceRoom":
         """Return all that the facts leave, with what is still known from a room of before."""
         index = NodeDevicesIndex(facts) if before is None else before.nodes.renewed(facts)
         stamp = facts.edition, frozenset(facts.pending.items())
-        return cls(index, facts.pending, stamp, index.looks)
+        promised = {node: _least(pods) for node, pods in facts.pending.items()}
+        return cls(index, facts.pending, stamp, index.looks, promised)
 
     @property
     def gets_further(self) -> bool:
@@ -44,9 +52,25 @@ class DeviceRoom:
 
     def with_pods(self, claims: Claims, pods: Mapping[str, int]) -> "DeviceRoom":
         """Return what is left when so many more pods with these claims are to come, by node."""
-        pending = dict(self.pending)
+        pending, promised, least = dict(self.pending), dict(self.promised), least_of(claims)
         for node, count in pods.items():
             there = dict(pending.get(node, ()))
             there[claims] = there.get(claims, 0) + count
             pending[node] = tuple(there.items())
-        return replace(self, pending=pending)
+            promised[node] = promised.get(node, 0) + least * count
+        return replace(self, pending=pending, promised=promised)
+
+    def left_on(self, nodes: tuple[Node, ...], index: Mapping[str, int]) -> Amounts:
+        """Return how many devices of each node are left for further pods: no fewer than there are.
+
+        `index` says where a node stands.
+        """
+        left = self.nodes.numbers_on(nodes, index).copy()
+        at = [(index[name], number) for name, number in self.promised.items() if name in index]
+        where, numbers = np.array(at, dtype=np.int64).reshape(-1, 2).T
+        left[where] -= numbers
+        return left
+
+
+def _least(pods: Pending) -> int:
+    return sum(least_of(claims) * count for claims, count in pods)

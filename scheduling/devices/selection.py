@@ -1,6 +1,7 @@
 """Asks which devices a request selects: the selectors of its class, then its own."""
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 
 from scheduling.devices.outcome import NotAllocated, Refusal, Unsupported
 from scheduling.devices.pools import PoolDevice
@@ -9,17 +10,33 @@ from scheduling.model.devices.resource_claim import Classes, DeviceRequest
 from scheduling.model.devices.selectors import Answer, Selectors
 from scheduling.model.tolerations import tolerates
 
+REQUESTS_KEPT = 256
+"""Requests of which it is remembered what they select."""
+
+SEEN_KEPT = 10_000
+"""Answers kept for a request: its selectors read few attributes, so few devices are distinct."""
+
 _PREVENTING = ("NoSchedule", "NoExecute")
 """Device taints with another effect prevent nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What judges devices: classes by name, selectors, the gates of kube-scheduler."""
+    """What judges devices: classes by name, selectors, the gates of kube-scheduler.
+
+    `answers` remembers by request what it selects, by all that its selectors see of a device.
+    """
 
     classes: Classes
     selectors: Selectors
     features: Features = DEFAULT_FEATURES
+    answers: dict[DeviceRequest, dict[Hashable, bool]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def texts(self, asked: DeviceRequest) -> tuple[str, ...]:
+        """Return the selectors of a request in order; its class is known."""
+        return (*self.classes[asked.device_class].selectors, *asked.selectors)
 
 
 Selected = bool | NotAllocated | Unsupported
@@ -31,7 +48,7 @@ def selected(asked: DeviceRequest, found: PoolDevice, rules: Rules) -> Selected:
     kube-scheduler asks no further selector after one that does not match, and gives the node up
     where one fails. Where the pool may be invalid to it, it asks none.
     """
-    for text in (*rules.classes[asked.device_class].selectors, *asked.selectors):
+    for text in rules.texts(asked):
         match rules.selectors.evaluate(text, found.device.content):
             case Answer.DOES_NOT_MATCH:
                 return False
@@ -46,10 +63,37 @@ def selected(asked: DeviceRequest, found: PoolDevice, rules: Rules) -> Selected:
     return found.reached
 
 
+def selections(
+    asked: DeviceRequest, devices: Sequence[PoolDevice], rules: Rules
+) -> tuple[Selected, ...]:
+    """Say of each device whether a request selects it; of an unknown class it selects none.
+
+    Devices in which the selectors see the same are asked about once, whatever their nodes.
+    """
+    if asked.device_class not in rules.classes:
+        return (False,) * len(devices)
+    if len(rules.answers) >= REQUESTS_KEPT:
+        rules.answers.clear()
+    known: dict[Hashable, bool] = rules.answers.setdefault(asked, {})
+    if len(known) >= SEEN_KEPT:
+        known.clear()
+    texts = rules.texts(asked)
+    found: list[Selected] = []
+    for each in devices:
+        seen = rules.selectors.seen(texts, each.device.content)
+        key = seen, each.reached, each.unsupported
+        answer: Selected | None = known.get(key) if seen is not None else None
+        if answer is None:
+            answer = selected(asked, each, rules)
+            if seen is not None and isinstance(answer, bool):
+                known[key] = answer  # an error may be for the sake of what none of them sees
+        found.append(answer)
+    return tuple(found)
+
+
 def tolerated(asked: DeviceRequest, found: PoolDevice, features: Features) -> bool:
     """Say whether no taint of the device keeps the request from it."""
-    return not features.device_taints or all(
-        tolerates(asked.tolerations, taint)
-        for taint in found.device.taints
-        if taint.effect in _PREVENTING
+    taints = found.device.taints
+    return not (taints and features.device_taints) or all(
+        tolerates(asked.tolerations, taint) for taint in taints if taint.effect in _PREVENTING
     )

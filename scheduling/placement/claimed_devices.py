@@ -19,12 +19,15 @@ from scheduling.devices.gang import (
     foresee,
 )
 from scheduling.devices.mixes import Unknown
+from scheduling.devices.node_devices import least_of, requests_of
 from scheduling.devices.node_index import Kinds, Pending
+from scheduling.devices.outcome import NotAllocated, Refusal
 from scheduling.devices.room import DeviceRoom
+from scheduling.devices.selection import Rules
 from scheduling.devices.sharing import PartedGroups
 from scheduling.devices.steps import StepBudget
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
-from scheduling.model.amounts import LIMIT, Amounts, Positions
+from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.model.devices.class_requests import resources_of
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand
@@ -64,10 +67,22 @@ def place_with_devices(
         found = groups.joined(foresee(groups.parts, parted, devices.rules, budget))
         if isinstance(found, Foreseen) and not any(found.waves):
             break
+    if isinstance(found, NoPlacement):
+        found = _with_unknown_classes(found, demand, devices.rules)
     spent = min(steps, steps - budget.left * DEVICE_STEPS)
     if isinstance(found, Foreseen):
         return _placed(demand, room, devices, found), spent
     return found, spent
+
+
+def _with_unknown_classes(found: NoPlacement, demand: Demand, rules: Rules) -> NoPlacement:
+    """Name the classes that do not exist: nodes without devices are not asked."""
+    refusals = []
+    for (shape, _), known in zip(demand, found.refusals or [()] * len(demand), strict=True):
+        asked = (each.device_class for each in requests_of(shape.restrictions.most_claims))
+        unknown = (NotAllocated(Refusal.UNKNOWN_CLASS, n) for n in asked if n not in rules.classes)
+        refusals.append(tuple(dict.fromkeys((*known, *unknown))))
+    return replace(found, refusals=tuple(refusals))
 
 
 def _group(shape: PodShape, count: int, resources: Sequence[str]) -> ClaimGroup:
@@ -86,18 +101,34 @@ def _portions(
 ) -> Iterator[Iterable[NodeOffer]]:
     """Yield the first nodes that take a pod of the demand, then more and more, at last all.
 
+    Those that take pods which claim devices come before the others.
+
     Where the first will do for all pods, the devices of the others are not looked at. What is free
-    is looked at as far as the demand could use it, so that most nodes are alike.
+    is looked at as far as the demand could use it, so that most nodes are alike. Nodes with fewer
+    devices left than one pod claims are left out.
     """
     wanted = np.array([[count] for _, count in demand])
-    counts = np.minimum([room.counts(shape) for shape, _ in demand], wanted)
-    at = np.flatnonzero(counts.any(axis=0))
+    counts = np.minimum([_counts(shape, room) for shape, _ in demand], wanted)
+    of_claims = counts[[shape.restrictions.claims_devices for shape, _ in demand]].any(axis=0)
+    others = counts.any(axis=0) & ~of_claims
+    at = np.concatenate((np.flatnonzero(of_claims), np.flatnonzero(others)))
     whole, free = int(wanted.sum()), _free(demand, resources, room)
     size = FIRST_NODES
     while size < len(at):
         yield _offers(demand, whole, room, at[:size], np.vstack((counts, free)), steps)
         size *= 8
     yield _offers(demand, whole, room, at, np.vstack((counts, free)), steps)
+
+
+def _counts(shape: PodShape, room: FreeCapacity) -> Amounts:
+    """Return how many pods fit on each node, by their requests and the number of devices there."""
+    added, devices, columns = shape.restrictions, room.devices, room.columns
+    least = 0 if added.shared_claims else least_of(added.claims)
+    if not least or devices is None:
+        return room.counts(shape)
+    left = room.remembered("devices left", lambda: devices.left_on(columns.nodes, columns.index))
+    found: Amounts = np.minimum(room.counts(shape), np.maximum(left, 0) // least)
+    return found
 
 
 def _offers(
@@ -126,14 +157,17 @@ def _offers_lacking(
     devices, nodes = room.devices, room.columns.traits.nodes
     assert devices is not None, "asked for where devices are known"
     counts, free = np.split(counted[:, at], [len(demand)])
-    claimed = (shape.restrictions.claims_where(lacking) for shape, _ in demand)
+    claimed = [shape.restrictions.claims_where(lacking) for shape, _ in demand]
     kinds = tuple(dict.fromkeys(filter(None, claimed)))
-    alike = _patterns(kinds, room, at, devices, steps)
+    takes: Mask = np.any(counts[list(map(bool, claimed))], axis=0)
+    alike = np.full((2, len(at)), -1, dtype=np.int64)  # without a look where no claim is for
+    alike[:, takes] = _patterns(kinds, room, at[takes], devices, steps)
     for members in _grouped((*alike, *counts, *free)):
         names = [nodes[each].name for each in at[members[:whole]].tolist()]
         one = int(members[0])
         most, left = tuple(counts[:, one].tolist()), tuple(free[:, one].tolist())
-        node, coming = nodes[int(at[one])], devices.pending.get(names[0], ())
+        coming = devices.pending.get(names[0], ()) if takes[one] else ()
+        node = nodes[int(at[one])]
         yield NodeOffer(names, devices.nodes.of(node), most, left, coming, lacking)
 
 

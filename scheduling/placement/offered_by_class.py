@@ -36,8 +36,7 @@ def _offered(room: FreeCapacity, resources: Sequence[str], devices: DeviceRoom) 
         columns = columns.with_rows(dict.fromkeys(new, (nothing, nothing)))
         free = np.vstack((free, np.zeros((len(new), len(columns.names)), dtype=np.int64)))
     allocatable, free = columns.allocatable.copy(), free.copy()
-    left = [min(devices.nodes.number_on(name), LIMIT) for name in columns.names]
-    given = np.array(left, dtype=np.int64)
+    given = np.minimum(devices.nodes.numbers_on(columns.nodes, columns.index), LIMIT)
     for name in resources:
         row, lacking = columns.row[name], lists_none(name, columns.traits)
         allocatable[row, lacking] = free[row, lacking] = given[lacking]

@@ -16,6 +16,7 @@ from extender.unscheduled_pods import UnscheduledPods
 from extender.wire.node_lists import NodeList
 from kube.devices.resource_claims import resource_claim
 from kube.devices.resource_slices import ReadSlice
+from kube.objects import names
 from tests.extender.claimed import (
     ONE,
     a_gang_and_its_devices,
@@ -23,9 +24,21 @@ from tests.extender.claimed import (
     name_resource,
     put_claim,
     put_slice,
+    see_all,
     worker,
 )
-from tests.extender.worlds import TEAM, Json, as_gang, as_node, as_watched_pod, gang, node, pod
+from tests.extender.worlds import (
+    TEAM,
+    Json,
+    as_gang,
+    as_node,
+    as_watched_pod,
+    gang,
+    member,
+    node,
+    pinned,
+    pod,
+)
 from tests.kube.devices.objects import claim_spec, decoded, gpu, request
 
 AB = ["a", "b"]
@@ -262,6 +275,32 @@ def test_a_stranger_that_asks_for_a_resource_of_the_class_counts_like_one_that_c
     in_flight.answered("uid-new", ask(known, asked).remember, 0.0)
     view = in_flight.view_for("uid-stranger", 0.0)
     assert ask(known, stranger(known), view).unresolvable == KEPT
+
+
+def by_resource(name: str, *, on: str = "") -> Json:
+    """A pod of a gang that asks for a GPU by the name of the resource, gated unless it is bound."""
+    found = member(pod(name, gpu=1, on=on))
+    gates = {"schedulingGates": [{"name": names.GATE}]}
+    return pinned(found, on) if on else {**found, "spec": {**found["spec"], **gates}}
+
+
+@pytest.mark.parametrize("listed", [0, 8])
+def test_devices_are_kept_for_a_gang_that_asks_for_the_resource_of_a_class(listed: int) -> None:
+    """Where the node lists it, the gang is given what is listed."""
+    known = Ledger()
+    known.put_node(as_node(node("a", gpu=listed)))
+    known.put_gang(as_gang(gang(slots={"a": 1}, gpu=1)))
+    known.put_pod(as_watched_pod(by_resource("w0")))
+    put_slice(known, "a", "0")
+    name_resource(known)
+    see_all(known)
+    asked = stranger(known)
+    assert ask(known, asked, names=["a"]).passed == ([] if listed == 0 else ["a"])
+    bound = by_resource("w0", on="a")
+    bound["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": "of-w0"}
+    known.put_pod(as_watched_pod(bound))
+    put_claim(known, "w0", ONE, "0", on="a")
+    assert ask(known, asked, names=["a"]).passed == ["a"], "kube-scheduler knows what is taken"
 
 
 def test_where_a_device_plugin_lists_the_resource_no_device_is_taken_for_it() -> None:

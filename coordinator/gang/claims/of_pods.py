@@ -59,26 +59,34 @@ def claimed(standing: Standing, devices: Devices, surroundings: Surroundings) ->
     if not asking:
         return Claimed(standing)
     unknown = _not_known(devices)
-    if unknown is not None:
-        none = dict.fromkeys((pod.uid for pod in asking), ClaimNotReady(unknown.message))
-        return Claimed(
-            tuple(_with_claims(each, none, given, devices) for each in standing), unknown
-        )
+    found, hindrance = (
+        _judged(standing, asking, given, devices, surroundings)
+        if unknown is None
+        else ({pod.uid: ClaimNotReady(unknown.message) for pod in asking}, unknown)
+    )
+    return Claimed(tuple(_with_claims(each, found, given, devices) for each in standing), hindrance)
+
+
+def _judged(
+    standing: Standing,
+    asking: Sequence[ObservedPod],
+    given: Given,
+    devices: Devices,
+    surroundings: Surroundings,
+) -> tuple[Mapping[str, PodClaims], NotReady | None]:
+    """Return the claims of pods by uid, or why they have none, and what is said of the gang."""
     found = {pod.uid: _claims(pod, devices) for pod in asking}
     by_class = {pod.uid for pod in asking if _is_given(pod, given)}
+    short = _over_quota(standing, asking, given, devices, surroundings)
     hindrance = (
         _first_not_ready(asking, found, devices, surroundings.quotas)
         or _cannot_be_joined(asking, found)
         or cannot_be_shared(standing, found, by_class, devices)
         or _several_kinds(standing, found, given, devices)
         or _listed_beside_claims(asking, surroundings.nodes, devices)
+        or _not_ready([(pod, short[pod.uid]) for pod in asking if pod.uid in short])
     )
-    short = _over_quota(standing, asking, given, devices, surroundings)
-    hindrance = hindrance or _not_ready(
-        [(pod, short[pod.uid]) for pod in asking if pod.uid in short]
-    )
-    found |= short
-    return Claimed(tuple(_with_claims(each, found, given, devices) for each in standing), hindrance)
+    return {**found, **short}, hindrance
 
 
 def _is_given(pod: ObservedPod, given: Given) -> bool:

@@ -48,15 +48,15 @@ class DeviceContent:
 
     def attribute(self, name: str) -> Attribute | None:
         """Return an attribute by its fully qualified name, also where the driver left it out."""
-        found = self._by_name.get(name)
-        domain, slash, short = name.partition("/")
-        if found is None and slash and domain == self.driver:
-            return self._by_name.get(short)
+        domain, _, short = name.partition("/")
+        own = short if domain == self.driver else name
+        found = None
+        for key, value in self.attributes:  # few: as fast as to look them up, and nothing is kept
+            if key == name:
+                return value
+            if key == own:
+                found = value
         return found
-
-    @cached_property
-    def _by_name(self) -> dict[str, Attribute]:
-        return dict(self.attributes)
 
     def __hash__(self) -> int:
         """Hash once per object: a selector is looked up for every device."""

@@ -1,5 +1,6 @@
 """Selectors: the answers of CEL texts about devices, and who gives them."""
 
+from collections.abc import Hashable
 from enum import Enum, auto
 from typing import Protocol
 
@@ -22,4 +23,11 @@ class Selectors(Protocol):
 
     def evaluate(self, selector: str, device: DeviceContent) -> Answer:
         """Return what the selector says of the device; it never raises."""
+        ...
+
+    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> Hashable:
+        """Return all that selectors see of the device: where that is equal, so is each answer.
+
+        None where each device is to be asked about.
+        """
         ...

@@ -35,6 +35,9 @@ TOLERANT = (Toleration("", "Exists", "", ""),)
 class TextSelectors:
     """Reads NAME=VALUE, about an attribute that is text; "error" fails, "unknown" is not read."""
 
+    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> None:
+        """Each device is asked about."""
+
     def evaluate(self, selector: str, device: DeviceContent) -> Answer:
         match selector.partition("="):
             case ("error", _, _):

@@ -52,6 +52,9 @@ class RecordedSelectors:
             for content, letter in zip(contents, each["Answers"], strict=True)
         }
 
+    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> None:
+        """Each device is asked about."""
+
     def evaluate(self, selector: str, device: DeviceContent) -> Answer:
         return self.known[selector, device]
 

@@ -1,0 +1,91 @@
+"""Which devices a cycle looks at: none of nodes that have too few of them for one pod."""
+
+from dataclasses import replace
+
+from kube.devices.selectors import CelSelectors
+from scheduling.devices.node_index import DeviceFacts
+from scheduling.devices.selection import Rules
+from scheduling.model.devices.resource_slice import Device, DeviceContent
+from scheduling.model.devices.selectors import Answer
+from scheduling.model.verdict import Admitted, Reason, Refusal
+from tests.builders import columns, gang, group, node
+from tests.scheduling.devices.builders import DRIVER, RULES, TextSelectors, claim, device, exactly
+from tests.scheduling.test_cycle_devices import claiming, decide, facts, gpus, nodes_of, workers
+
+NAMES = [f"n{at:02}" for at in range(40)]
+WORLD = columns(*(node(each) for each in NAMES))
+ALL = {each: [f"gpu-{at}" for at in range(4)] for each in NAMES[:-1]}
+TYPED = claiming(claim(exactly("type=X")))
+
+
+class Counting(TextSelectors):
+    """Counts how often a device is looked at."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def evaluate(self, selector: str, device: DeviceContent) -> Answer:
+        self.asked += 1
+        return super().evaluate(selector, device)
+
+
+def typed(count: int) -> list[Device]:
+    return [device(f"gpu-{at}", type="X") for at in range(count)]
+
+
+def counting(known: DeviceFacts) -> tuple[DeviceFacts, Counting]:
+    selectors = Counting()
+    return replace(known, rules=Rules(RULES.classes, selectors, RULES.features)), selectors
+
+
+def test_nodes_whose_devices_are_all_taken_are_not_looked_at() -> None:
+    """The head may go to them all the same; one of them stands for all."""
+    known, selectors = counting(facts(dict.fromkeys(NAMES, typed(4)), taken=ALL))
+    found, memory = decide(WORLD, known, workers("g", 4, TYPED))
+    assert nodes_of(found["g"])["workers"] == {"n39": 4}
+    assert selectors.asked <= 8
+    found, _ = decide(WORLD, known, workers("h", 5, TYPED), memory=memory)
+    assert isinstance(found["h"], Refusal)
+    assert selectors.asked < 16
+
+
+def test_nodes_whose_devices_are_promised_are_not_looked_at() -> None:
+    known, selectors = counting(facts(dict.fromkeys(NAMES[:2], typed(4))))
+    first, second = workers("a", 4, TYPED), workers("b", 4, TYPED, created=1.0)
+    found, _ = decide(WORLD, known, first, second)
+    assert all(isinstance(each, Admitted) for each in found.values())
+    assert selectors.asked == 8
+
+
+def test_devices_that_are_shared_are_enough_for_any_number_of_pods() -> None:
+    """They are not judged, and so no reason to say that there are too few."""
+    shared = Device("s", DeviceContent(DRIVER, allow_multiple_allocations=True))
+    found, _ = decide(WORLD, facts({"n00": [shared]}), workers("g", 3, claiming(claim(exactly()))))
+    assert isinstance(found["g"], Refusal)
+    assert found["g"].reason is Reason.UNSUPPORTED
+
+
+def test_what_a_request_wants_that_is_not_modelled_may_be_devices_of_others() -> None:
+    admin = claim(replace(exactly(), unsupported=("adminAccess",)))
+    known = facts({"n00": gpus(1)}, taken={"n00": ["gpu-0"]})
+    found, _ = decide(WORLD, known, workers("g", 2, claiming(admin)))
+    assert isinstance(found["g"], Refusal)
+    assert found["g"].reason is Reason.UNSUPPORTED
+
+
+def test_of_a_class_that_does_not_exist_it_is_told_though_no_node_is_looked_at() -> None:
+    lost = claim(replace(exactly(), device_class="lost"))
+    found, _ = decide(WORLD, facts({}), gang("g", group("w", 1, claiming(lost))))
+    assert isinstance(found["g"], Refusal)
+    assert "DeviceClass lost does not exist" in found["g"].message
+
+
+def test_devices_that_selectors_see_alike_are_asked_about_once() -> None:
+    """The selector reads no names of theirs, so it is evaluated once for all nodes."""
+    text = f'device.driver == "{DRIVER}"'
+    selectors = CelSelectors()
+    rules = Rules(RULES.classes, selectors, RULES.features)
+    known = replace(facts(dict.fromkeys(NAMES, gpus(4))), rules=rules)
+    decide(WORLD, known, gang("g", group("w", 160, claiming(claim(exactly(text))))))
+    [answers] = rules.answers.values()
+    assert list(answers.values()) == [True]
