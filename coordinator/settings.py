@@ -90,6 +90,9 @@ class Settings(LeaderSettings):
     """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:
     there they add to the priority of the pods, and elsewhere they are ignored."""
 
+    dispatch: bool = False
+    """Whether RayClusters that another cluster runs are gangs, in queues with `clusters`."""
+
     gang_offers: bool = False
     """Whether GangOffers are answered, by which other clusters ask for room; the component `member`
     brings their definition and the rights."""

@@ -69,6 +69,10 @@ class WatchedQueues:
             self._queues = queues_of(self._reflector.store.values())
         return self._queues
 
+    def known(self) -> Queues | None:
+        """Return the same; None while they are not known."""
+        return self.now() if self._reflector.synced else None
+
     def _changed(self, _: object) -> None:
         self._queues = None
 

@@ -102,17 +102,26 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """The GangQueues: which of them a RayCluster may wait in, and which have it held."""
+    """The GangQueues: which of them a RayCluster may wait in, have it held, or send it away."""
 
     selections: Selections
     holding: frozenset[str]
+    sending: frozenset[str] = frozenset()
+    """Those with clusters."""
 
 
 def queues_of(objects: Collection[GangQueue]) -> Queues:
     """Read what the GangQueues say of RayClusters that are created."""
     rules = {each.metadata.name: _rules_of(each) for each in objects}
     holding = (e.metadata.name for e in objects if e.spec.create_pods == CREATE_WHEN_ADMITTED)
-    return Queues(Selections(rules), frozenset(holding))
+    sending = (each.metadata.name for each in objects if each.spec.clusters is not None)
+    return Queues(Selections(rules), frozenset(holding), frozenset(sending))
+
+
+def is_sent_away(cluster: RayCluster, labels: Labels, queues: Queues) -> bool:
+    """Say whether the queue of a RayCluster, in a namespace with these labels, has clusters."""
+    queue = queue_asked(cluster.metadata, labels, queues.selections) if queues.sending else ""
+    return not isinstance(queue, NotAllowed) and queue in queues.sending
 
 
 def read_hold_review(body: bytes | bytearray) -> HoldReview | BadReview:
@@ -164,7 +173,7 @@ def decide_hold(
         return place
     namespace = was_read[place]
     labels = namespace.metadata.labels if isinstance(namespace, Namespace) else {}
-    if not _is_gang(cluster, labels):
+    if not is_gang(cluster, labels) or is_sent_away(cluster, labels, queues):
         return _left(cluster)
     if waits:
         return _held(review)
@@ -196,7 +205,8 @@ def _may_wait_for_quota(cluster: RayCluster) -> bool:
     return asked == names.CREATE_WHEN_ADMITTED and not never_suspended(cluster)
 
 
-def _is_gang(cluster: RayCluster, labels: Labels) -> bool:
+def is_gang(cluster: RayCluster, labels: Labels) -> bool:
+    """Say whether a RayCluster is opted in, in a namespace with these labels."""
     meta = cluster.metadata
     return opt_in(meta.labels, meta.annotations, labels).answer is Answer.YES
 

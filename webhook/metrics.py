@@ -10,7 +10,17 @@ from prometheus_client.process_collector import ProcessCollector
 
 from runtime.connections import ConnectionMetrics
 
-REVIEW_RESULTS = ("gated", "held", "noted", "protected", "untouched", "denied", "refused", "failed")
+REVIEW_RESULTS = (
+    "gated",
+    "held",
+    "noted",
+    "protected",
+    "sent_away",
+    "untouched",
+    "denied",
+    "refused",
+    "failed",
+)
 LOOKUP_SOURCES = ("cache", "get", "error")
 
 # From a tenth of the aim for the median up to beyond the API server's own time limit.
@@ -27,8 +37,8 @@ class Metrics:
         reviews = Counter(
             "muster_webhook_reviews",
             "Reviews answered: gated, held (RayClusters), noted (AppWrappers), protected (state of"
-            " heads in Redis), untouched, denied (not allowed, or could not find out), refused (no"
-            " review), failed (a bug)",
+            " heads in Redis), sent_away (to other clusters), untouched, denied (not allowed, or"
+            " could not find out), refused (no review), failed (a bug)",
             ["result"],
             registry=registry,
         )

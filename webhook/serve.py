@@ -24,6 +24,7 @@ from runtime.slicing import settle_heap
 from runtime.tls import HotCertificate
 from webhook.app import Webhook
 from webhook.cache import WRAPPERS, Cache, Marked, Reader
+from webhook.dispatch.app import DispatchWebhook
 from webhook.head_state import HeadStateWebhook
 from webhook.hold_app import HoldWebhook, OwnerReader, WatchedQueues, WatchedQuotas
 from webhook.metrics import Metrics
@@ -71,6 +72,7 @@ class _Parts:
     holder: HoldWebhook
     wrapping: WrapWebhook | None
     head_state: HeadStateWebhook | None
+    dispatch: DispatchWebhook | None
     health: Health
     certificate: HotCertificate
     reader: Reader
@@ -94,6 +96,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         HoldWebhook(settings, queues.now, quotas.of, owners, metrics),
         _wrapping(settings, client, metrics),
         HeadStateWebhook(settings, metrics) if settings.redis_address else None,
+        DispatchWebhook(settings, queues.known, owners, metrics) if settings.dispatch else None,
         Health(checks, metrics.registry),
         certificate,
         reader,
@@ -116,6 +119,8 @@ def _application(parts: _Parts) -> web.Application:
         application.router.add_post("/judge-app-wrapper", parts.wrapping.judge)
     if parts.head_state is not None:
         application.router.add_post("/protect-head", parts.head_state.protect)
+    if parts.dispatch is not None:
+        application.router.add_post("/dispatch", parts.dispatch.dispatch)
     return application
 
 

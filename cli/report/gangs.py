@@ -39,6 +39,8 @@ class GangReport(msgspec.Struct, frozen=True, rename="camel"):
     message: str
     created: str
     holds: Mapping[str, str] = {}
+    cluster: str = ""
+    """The other cluster that it runs on, or is to start on."""
     expected_start: ToldReport | None = None
     """What the forecaster told of one that waits."""
 
@@ -63,6 +65,7 @@ def gang_report(gang: Gang) -> GangReport:
         message=status.message,
         created=gang.metadata.creation_timestamp or "",
         holds=holds(gang),
+        cluster=cluster_of(gang),
         expected_start=told(gang) if waits(gang) else None,
     )
 
@@ -72,6 +75,12 @@ def queue_of(gang: Gang) -> str:
     if gang.status.placement is not None:
         return gang.status.placement.queue or DEFAULT_QUEUE
     return gang.spec.queue or DEFAULT_QUEUE
+
+
+def cluster_of(gang: Gang) -> str:
+    """Name the other cluster that a gang runs on, or is to start on; empty where it has none."""
+    found = gang.status.dispatch
+    return found.cluster if found is not None and found.is_open else ""
 
 
 def waits(gang: Gang) -> bool:

@@ -25,6 +25,7 @@ from cli.report.snapshot import QUEUES, Snapshot
 from forecast.expected import ForecastReport
 from kube.codec.fields import quantity
 from kube.objects.base import Quantities
+from kube.objects.clusters.queue_clusters import QueueClusters
 from kube.objects.queues.queue import GangQueue
 from scheduling.model.amounts import Amounts
 from scheduling.model.queue import DEFAULT_QUEUE
@@ -228,6 +229,8 @@ def _rules(queue: GangQueue) -> dict[str, str]:
     found = {"ordering": spec.ordering, "whenBlocked": spec.when_blocked}
     if spec.node_selector:
         found["nodeSelector"] = ",".join(f"{k}={v}" for k, v in sorted(spec.node_selector.items()))
+    if spec.clusters is not None:
+        found["clusters"] = _clusters(spec.clusters)
     if spec.stop != "None":
         found["stop"] = spec.stop
     if spec.fair_sharing is not None:
@@ -238,6 +241,13 @@ def _rules(queue: GangQueue) -> dict[str, str]:
         found["preemption.reclaim"] = spec.preemption.reclaim
         found["preemption.whileBorrowing"] = spec.preemption.while_borrowing
     return found
+
+
+def _clusters(found: QueueClusters) -> str:
+    """Say which clusters the gangs of a queue are sent to."""
+    labels = ",".join(f"{k}={v}" for k, v in sorted(found.selector.match_labels.items()))
+    first = f", first {', '.join(found.order)}" if found.order else ""
+    return f"{labels or 'all'}{first}"
 
 
 def _empty_default() -> QueueReport:

@@ -172,6 +172,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "nothing: it is tried again when room changes; simpler constraints between pods make "
         "it certain",
     ),
+    Reason.QUOTA_RESERVED: Explanation(
+        "the gang is to run on another cluster and has its quota; clusters are asked for room",
+        "nothing; `muster why` says why each cluster refuses it",
+    ),
     Reason.ADMITTED: Explanation(
         "the whole minimum has its place, and its pods are released",
         "nothing",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from cli.report.forecast.told import ToldReport, told
-from cli.report.gangs import in_order, queue_of, waits
+from cli.report.gangs import cluster_of, in_order, queue_of, waits
 from cli.report.objects import Event
 from cli.report.order import natural
 from cli.report.quota_holders import QuotaHolders
@@ -21,6 +21,7 @@ from forecast.expected import ForecastReport
 from kube.objects.core import Pod
 from kube.objects.gang import Gang, GangCondition, GangPodSetStatus, GangShortage
 from scheduling.model.holder import Holder
+from scheduling.model.placement import NOWHERE
 from scheduling.model.verdict import Reason
 
 MOST_AHEAD = 5
@@ -93,7 +94,8 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     """One gang. `of` is how many wait in its queue, `ahead` names the nearest ones before it.
 
     `quota` says who has the quota that it lacks, and whether reclaim would help. `forecast` is
-    there where it was asked for, `expected_start` where the forecaster told it.
+    there where it was asked for, `expected_start` where the forecaster told it. `cluster` is the
+    other one that it runs on, `refused_by` says why clusters do not take it.
     """
 
     namespace: str
@@ -121,6 +123,8 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     unread: tuple[str, ...] = ()
     forecast: ForecastReport | None = None
     expected_start: ToldReport | None = None
+    cluster: str = ""
+    refused_by: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,17 @@ def why_report(found: Snapshot, case: Case) -> WhyReport:
         history=tuple(_history(case.events)),
         unread=told_of(found.unread),
         expected_start=told(gang) if waits(gang) else None,
+        cluster=cluster_of(gang),
+        refused_by=_refused_by(gang),
     )
+
+
+def _refused_by(gang: Gang) -> dict[str, str]:
+    """Return why each cluster does not take a gang that none of them has."""
+    found = gang.status.dispatch
+    if found is None or found.is_recorded:
+        return {}
+    return {each.cluster: each.message for each in found.refusals}
 
 
 def _is_short(gang: Gang) -> bool:
@@ -269,7 +283,8 @@ def _nodes(gang: Gang) -> dict[str, int]:
     for pod_set in placement.pod_sets if placement else ():
         for assignment in pod_set.assignments:
             for node, count in assignment.nodes.items():
-                found[node] = found.get(node, 0) + count
+                if node != NOWHERE:
+                    found[node] = found.get(node, 0) + count
     return {node: found[node] for node in sorted(found, key=natural)}
 
 

@@ -45,8 +45,23 @@ def gangs(
     shown = found[: limits.gangs]
     heads = ("POS", "GANG", "QUEUE", "PHASE", "READY", "AGE", "REASON", "MESSAGE")
     if shown:
-        rows(console, heads, [_gang(each, output, now) for each in shown])
+        with_clusters(console, shown, heads, [_gang(each, output, now) for each in shown], at=4)
     left_out(console, len(found) - len(shown), limits.hint)
+
+
+def with_clusters(
+    console: Console,
+    shown: Sequence[GangReport],
+    heads: Sequence[str],
+    cells: Sequence[list[Cell | str]],
+    at: int,
+) -> None:
+    """Print gangs with a column more, before the one at `at`, where any is on another cluster."""
+    if any(each.cluster for each in shown):
+        heads = (*heads[:at], "CLUSTER", *heads[at:])
+        pairs = zip(shown, cells, strict=True)
+        cells = [[*row[:at], gang.cluster or "-", *row[at:]] for gang, row in pairs]
+    rows(console, heads, cells)
 
 
 def _gang(gang: GangReport, output: str, now: float) -> list[Cell | str]:

@@ -107,7 +107,7 @@ def _holding(console: Console, found: OneQueueReport, output: str, now: float) -
         [each.key, phase(each.phase), number(each.ready), number(age(each.created, now)), held]
         for each, held in ((each, _held(each.holds)) for each in shown)
     ]
-    rows(console, ("GANG", "PHASE", "READY", "AGE", "HOLDS"), cells)
+    parts.with_clusters(console, shown, ("GANG", "PHASE", "READY", "AGE", "HOLDS"), cells, at=2)
     parts.left_out(console, len(found.holding) - len(shown), parts.most(output).hint)
 
 

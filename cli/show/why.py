@@ -47,10 +47,14 @@ def table(found: WhyReport, output: str, now: float) -> Callable[[Console], None
 
 def _head(console: Console, found: WhyReport, now: float) -> None:
     title(console, f"{found.namespace}/{found.name}: {found.phase or 'not looked at yet'}")
-    line(console, f"queue {found.queue}{_place(found)}, created {age(found.created, now)} ago")
+    where = f", cluster {found.cluster}" if found.cluster else ""
+    place = f"queue {found.queue}{_place(found)}{where}"
+    line(console, f"{place}, created {age(found.created, now)} ago")
     if found.reason:
         style = "yellow" if found.waits else phase(found.phase).style
         line(console, f"{found.reason}: {found.message}", style)
+    for cluster, why in found.refused_by.items():
+        line(console, f"refused by {cluster}: {' '.join(why.split())}", "yellow")
     if found.means and found.reason not in _GOOD:
         line(console, f"means: {found.means}")
 

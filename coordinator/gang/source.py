@@ -9,6 +9,7 @@ from appwrapper.gang.stand_in import StandIn
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.demand import NotReady
 from kube.codec.observed_pod import ObservedPod
+from kube.gang.dispatched import DispatchedForm, DispatchedSource
 from kube.gang.offer import OfferForm, OfferSource
 from kube.gang.ray_cluster import RayClusterSource
 from kube.gang.source import GangSource
@@ -24,6 +25,8 @@ def source_of(told: RayCluster) -> GangSource:
     """Return what answers for an object that a watch told; nothing else asks what that is."""
     if isinstance(told, OfferForm):
         return OfferSource(told)
+    if isinstance(told, DispatchedForm):
+        return DispatchedSource(told)
     return WrapperSource(told) if isinstance(told, StandIn) else RayClusterSource(told)
 
 

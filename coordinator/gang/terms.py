@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kube.gang.source import GangSource
+from kube.objects.clusters.dispatch import GangDispatch
 from kube.ray.gang_terms import GangTerms, Misconfigured
 from scheduling.model.queue import DEFAULT_QUEUE
 
@@ -26,6 +27,8 @@ class Understood:
     """Its queue holds it to a quota."""
     provisioned: bool = False
     """KubeRay says that all pods were ready once, and said so before Muster deleted any."""
+    dispatched: GangDispatch | None = None
+    """Where it runs, of a gang that runs on another cluster."""
     terminating: bool = False
     """The RayCluster is being deleted."""
     head_lost: bool = False

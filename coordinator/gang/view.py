@@ -54,6 +54,8 @@ class Reservation:
     """Placements so far: while it is 0, no release can be on its way."""
     admitted_as: int = 0
     """The number of the last placement among those of all gangs."""
+    closed: int = 0
+    """The last attempt on another cluster that is known to be closed, also part of the record."""
     admitted_at: float | None = None
     """When the gang got a placement while it had none, in seconds since 1970."""
     together: PlacedSet = ALONE

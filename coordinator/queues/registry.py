@@ -138,6 +138,11 @@ class QueueRegistry:
         found = self.objects.get(name)
         return found is not None and found.spec.create_pods == CREATE_WHEN_ADMITTED
 
+    def has_clusters(self, name: str) -> bool:
+        """Say whether the gangs of a queue are sent to other clusters."""
+        found = self.objects.get(name)
+        return found is not None and found.spec.clusters is not None
+
     def has_quota(self, name: str) -> bool:
         """Say whether the gangs of a queue are held to any quota; also those of one with a fault.
 
@@ -186,6 +191,7 @@ def _derive(objects: Mapping[str, GangQueue], before: Selections) -> Derived:
             found.spec.timeouts,
             found.spec.when_broken,
             found.spec.provisioning,
+            found.spec.clusters is not None,
         )
         for name, found in objects.items()
     }

@@ -46,6 +46,7 @@ class QueueReason(StrEnum):
     UNLIMITED_RESOURCE = "UnlimitedResource"
     INVALID_FAIR_SHARING = "InvalidFairSharing"
     UNREADABLE_USAGE = "UnreadableUsage"
+    RUNS_ELSEWHERE = "RunsElsewhere"
     UNREADABLE_DURATIONS = "UnreadableDurations"
 
 
@@ -105,6 +106,7 @@ def status_of(
                 _active(name, registry),
                 *_selects_none(found, selected),
                 *_binds_none(found, registry),
+                *_asks_for_nodes(found),
                 *_leaves_unlimited(found, tree),
                 *_counts_no_usage(found, told),
             )
@@ -249,6 +251,21 @@ def _binds_none(found: GangQueue, registry: QueueRegistry) -> Iterator[_Conditio
             "binds no pod; allowed: a device in spec.quota, or nodeSelectorScope: All"
         )
         yield _Condition("NodeSelectorUsed", QueueReason.NO_DEVICE_QUOTA, message)
+
+
+def _asks_for_nodes(found: GangQueue) -> Iterator[_Condition]:
+    """Say of a queue whose gangs other clusters run which of its rules are about nodes here."""
+    spec = found.spec
+    rules = {
+        "ageing": spec.ageing,
+        "nodeSelector": spec.node_selector,
+        "provisioning": spec.provisioning,
+    }
+    named = [f"spec.{name}" for name, rule in rules.items() if rule]
+    if spec.clusters is not None and named:
+        said = f"{', '.join(named)}: without effect, for its gangs run on other clusters"
+        message = f"{said}; allowed: the same on the queue that they have there"
+        yield _Condition("NodeRulesApply", QueueReason.RUNS_ELSEWHERE, message)
 
 
 def _leaves_unlimited(found: GangQueue, tree: QuotaTree) -> Iterator[_Condition]:

@@ -118,10 +118,12 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
     asked, stopped = _as_repair(look, terms, asked), queues.stops.get(terms.queue)
     if stopped is not None and not asked.is_repair:
         return NotReady(Reason.QUEUE_STOPPED, stopped.in_words(terms.queue))
-    rules = queues.node_rules.get(terms.queue)
+    needs_nodes = look.source.dispatched is None
+    rules = queues.node_rules.get(terms.queue) if needs_nodes else None
     yields = look.source.offered is not None
     mine = replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
+        needs_nodes=needs_nodes,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
         setbacks=LAST if yields else _setbacks(look),

@@ -51,6 +51,7 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
         _adopt(view, gang)
         take_as_told(view, scene.moment.now)
     _adopt_hold(view, source, gang)
+    view.survey.ran &= source.dispatched is None  # else what ran was elsewhere
     pods = scene.cache.members(key, view.cluster_uid)
     if view.reservation.placement is None:
         _adopt_pins(view, source, pods)
@@ -66,6 +67,7 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
 def _adopt(view: GangView, gang: Gang) -> None:
     read_record(view.record, gang)
     view.reservation.decided = gang.status.decided
+    view.reservation.closed = gang.status.dispatch_after
     view.survey.ran = gang.status.phase == RUNNING
     _adopt_endings(view, gang)
     if gang.status.placement is None:

@@ -13,6 +13,7 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, S
 from coordinator.reconcile.pod_writes.fences import may_arrive
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
+from kube.objects import names
 from kube.ray.gang_terms import (
     HEAD,
     GangTerms,
@@ -45,6 +46,7 @@ def understand(look: Look) -> Done:
     found.has_quota = look.scene.queues.has_quota(found.queue)
     said_before = found.provisioned or not view.repairs.pod_removed
     found.provisioned = look.source.was_provisioned and said_before
+    found.dispatched = look.source.dispatched
     found.terminating = is_terminating(look.source.metadata)
     found.head_lost = _lost_for_good(look)
     name = terms.priority_class if terms is not None and not broken else ""
@@ -168,7 +170,23 @@ def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
     problem = _class_asked(name, look.view.key.namespace, look.scene).problem(lowest)
     if isinstance(terms, Misconfigured):
         return None, "; ".join(filter(None, (terms.message, problem)))
+    problem = problem or _misplaced(look, terms.queue)
     return (None, problem) if problem else (terms, "")
+
+
+def _misplaced(look: Look, queue: str) -> str:
+    """Say that its queue sends gangs to other clusters, and the gang is to run here, or not."""
+    runs_here = look.source.dispatched is None
+    if look.source.offered is not None or look.scene.queues.has_clusters(queue) is not runs_here:
+        return ""
+    kind = look.source.owner.kind
+    if runs_here and kind != "RayCluster":
+        return f"GangQueue {queue} has clusters, and no {kind} is sent to any; allowed: RayClusters"
+    if runs_here:
+        said = f"GangQueue {queue} has clusters, and spec.managedBy was not set at its creation"
+        return f"{said}: create the RayCluster anew"
+    said = f"spec.managedBy is {names.MANAGED_ELSEWHERE}, and GangQueue {queue} has no clusters"
+    return f"{said}: create the RayCluster anew"
 
 
 def _terms_asked(look: Look) -> GangTerms | Misconfigured:

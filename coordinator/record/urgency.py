@@ -13,6 +13,7 @@ from scheduling.model.verdict import Reason
 
 GATHERING = "Gathering"
 QUEUED = "Queued"
+QUOTA_RESERVED = "QuotaReserved"
 ADMITTED = "Admitted"
 RUNNING = "Running"
 PREEMPTING = "Preempting"

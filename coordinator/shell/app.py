@@ -59,6 +59,7 @@ from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.profiles.written_profiles import profiles_of
 from kube.codec.volumes.storage import WATCHES, ObservedFact
 from kube.device_watches import DeviceWatches
+from kube.gang.dispatched import as_watched
 from kube.gang.offer import as_listed
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
@@ -200,7 +201,7 @@ class Coordinator:
         """The watches of what is neither a gang nor a pod, and that every gang needs."""
         nodes = {"project": whole_node, "selection": Selection(bare=BareNode)}
         cluster_event = partial(sinks.ray_cluster_event, wrapper_of=self._wrapper_of)
-        clusters = {"project": essential}
+        clusters = {"project": as_watched if self._settings.dispatch else essential}
         jobs = {"project": essential_job, **LENIENT}
         services = {"project": essential_service, **LENIENT}
         device_classes = {"project": self._noted_class, **LENIENT}

@@ -357,7 +357,7 @@ def _start_webhook(cluster: Cluster, app_wrappers: str, objects: Iterable[Json])
     certificates = cluster.directory / "webhook-tls"
     _issue(cluster, "certs", certificates)
     port, health = cluster.ports.allocate(), cluster.ports.allocate()
-    more = {"APP_WRAPPERS": app_wrappers, "REDIS_ADDRESS": f"redis://{REDIS}"}
+    more = {"APP_WRAPPERS": app_wrappers, "REDIS_ADDRESS": f"redis://{REDIS}", "DISPATCH": "true"}
     process = spawn_webhook(cluster, certificates, port, health, **more)
     _wait_ready(process, health)
     called = (each for each in objects if each["kind"] in _CONFIGURATIONS)

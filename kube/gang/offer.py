@@ -119,6 +119,7 @@ class OfferSource(InForm[OfferForm]):
 
     edition: ClassVar = 0
     together: ClassVar = None
+    dispatched: ClassVar = None
     takes_over: ClassVar = None
     completions: ClassVar = _NO_COMPLETIONS
     may_exceed: ClassVar = False

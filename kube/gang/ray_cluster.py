@@ -28,6 +28,7 @@ class RayClusterSource(InForm[RayCluster]):
     """A RayCluster whose pods KubeRay makes, and makes again when they are deleted."""
 
     offered: ClassVar = None
+    dispatched: ClassVar = None
     completions: ClassVar = _NO_COMPLETIONS
     may_exceed: ClassVar = False
     no_pods: ClassVar = _NO_PODS

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Outlook
 from kube.objects.base import Labels, ObjectMeta, OwnerReference
+from kube.objects.clusters.dispatch import GangDispatch
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms
 from kube.ray.ray_cluster import OptIn
@@ -89,6 +90,10 @@ class GangSource(Protocol):
     @property
     def offered(self) -> Offered | None:
         """What may follow it, of a gang that another cluster asks about; None of all others."""
+
+    @property
+    def dispatched(self) -> GangDispatch | None:
+        """Where it runs, of one that runs on another cluster; None of all others."""
 
     @property
     def takes_over(self) -> OwnerReference | None:

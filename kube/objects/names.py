@@ -45,6 +45,9 @@ FENCE = "muster.dev/fence"  # on a pod: epoch of the leader that took the gang o
 
 APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pods; see MANAGED_BY
 APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier one is another
+MANAGED_ELSEWHERE = "kueue.x-k8s.io/multikueue"
+"""The one value of spec.managedBy with which KubeRay leaves a Ray object alone."""
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label of what is Kueue's, with that value too
 DISPATCHER_LEASE = "muster-dispatcher"  # with the uid of the manager; on each member
 APP_WRAPPER_GROUP = "muster.dev/app-wrapper-group"  # beside them where it is not CodeFlare's
 POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set

@@ -7,7 +7,12 @@ import msgspec
 from msgspec.structs import replace
 
 from kube.objects.base import Labels
-from kube.objects.pod_templates import AutoscalerOptions, GroupTemplate, PodTemplate
+from kube.objects.pod_templates import (
+    AutoscalerOptions,
+    GroupTemplate,
+    PodTemplate,
+    TemplateSpec,
+)
 from kube.objects.ray import ABSENT, RayClusterSpec, RayJobSpec, WorkerGroup
 
 MOST_BYTES = 64 * 1024
@@ -43,6 +48,14 @@ def with_templates(spec: RayClusterSpec) -> RayClusterSpec:
 def without_templates(spec: RayClusterSpec) -> RayClusterSpec:
     """Drop what pods are made of."""
     return _map(spec, lambda _raw, _kind: ABSENT)
+
+
+def with_amounts_alone(spec: RayClusterSpec) -> RayClusterSpec:
+    """Keep of what pods are made of how much they ask for, and how urgently.
+
+    Where the pods run elsewhere, nothing here says on which nodes they may be.
+    """
+    return _map(spec, _amounts_of)
 
 
 def with_submitter(spec: RayJobSpec) -> RayJobSpec:
@@ -99,6 +112,34 @@ def _reduced(raw: msgspec.Raw, kind: Any) -> msgspec.Raw:
         return msgspec.Raw(_encode(msgspec.json.decode(raw, type=kind)))
     except msgspec.ValidationError:
         return _without_secrets(raw)
+
+
+def _amounts_of(raw: msgspec.Raw, kind: Any) -> msgspec.Raw:
+    """Encode the amounts of a template; what cannot be read stays, for a message to name it."""
+    if raw == ABSENT or kind is AutoscalerOptions:
+        return raw
+    try:
+        return msgspec.Raw(_encode(_bare(msgspec.json.decode(raw, type=kind))))
+    except msgspec.ValidationError:
+        return raw
+
+
+def _bare(found: Any) -> Any:
+    match found:
+        case GroupTemplate(template=template):
+            return GroupTemplate(_bare(template))
+        case PodTemplate(spec=spec):
+            return PodTemplate(spec=_bare_spec(spec))
+    return {}
+
+
+def _bare_spec(spec: TemplateSpec) -> TemplateSpec:
+    return TemplateSpec(
+        containers=tuple(replace(each, ports=()) for each in spec.containers),
+        init_containers=tuple(replace(each, ports=()) for each in spec.init_containers),
+        resources=spec.resources,
+        priority_class_name=spec.priority_class_name,
+    )
 
 
 def _without_secrets(raw: msgspec.Raw) -> msgspec.Raw:

@@ -10,10 +10,11 @@ the next of the gang so held:
 5. `pods`: the pods on nodes, by the search for independent or interdependent pods.
 """
 
+from collections import Counter
 from dataclasses import replace
 
 from scheduling.admission.gang_topology import admit_in_domain, why_untried
-from scheduling.admission.question import Outcome, Question, Rejected, Untried
+from scheduling.admission.question import Accepted, Outcome, Question, Rejected, Untried
 from scheduling.diagnosis.causes import (
     Cause,
     LimitCause,
@@ -23,12 +24,16 @@ from scheduling.diagnosis.causes import (
 )
 from scheduling.diagnosis.refusals import MOST_CONSTRAINED_KINDS, MOST_KINDS, MOST_PORTS
 from scheduling.model.gang import PendingGang
+from scheduling.model.placement import NOWHERE, Assignment, Placement
+from scheduling.model.pod import PodShape
 from scheduling.placement.offered_by_class import as_left_by, as_offered
 
 
 def admit(question: Question) -> Outcome:
     """Place the gang, if it can be judged and its minimum fits."""
     gang = question.gang
+    if not gang.needs_nodes:
+        return _nowhere(question)
     cause = _too_many_kinds(gang) or _too_many_ports(gang) or not_modelled(gang.groups())
     return Rejected(cause) if cause else _placed(question)
 
@@ -40,6 +45,18 @@ def _placed(question: Question) -> Outcome:
     if isinstance(outcome, Rejected):
         return outcome
     return replace(outcome, room=as_left_by(room, offered, outcome.room))
+
+
+def _nowhere(question: Question) -> Accepted:
+    """Accept all of a gang whose pods run elsewhere: it takes no room, and quota covers it."""
+    counts: Counter[tuple[str, str, PodShape]] = Counter()
+    for group in question.gang.groups():
+        counts[group.pod_set, group.replica, group.shape] += group.count
+    placement = Placement.of(
+        Assignment(pod_set, replica, shape.key, shape.requests, ((NOWHERE, pods),))
+        for (pod_set, replica, shape), pods in counts.items()
+    )
+    return Accepted(placement, tuple(range(len(question.gang.surplus))), question.room, 0)
 
 
 def why_left_out(left_out: Cause | Untried) -> Cause:

@@ -93,5 +93,6 @@ class NeverFitting:
         for at, gang in enumerate(map(self.waiting.at, judged.tolist())):
             if gang.minimum not in known:
                 known[gang.minimum] = bool(never(demand_of(gang.minimum), nodes))
-            answers[at] = known[gang.minimum] and not gang.is_separable
+            is_bound = gang.needs_nodes and not gang.is_separable
+            answers[at] = known[gang.minimum] and is_bound
         return answers

@@ -117,7 +117,8 @@ class GangDecision:
         """Place a gang where nothing is kept for a blocked one; None where that does not help."""
         kept = self._blocking.nodes_kept_from(gang)
         index = room.columns.index
-        used = {index[node] for each in refused.assignments for node, _ in each.nodes}
+        nodes = (node for each in refused.assignments for node, _ in each.nodes)
+        used = {index[node] for node in nodes if node in index}
         if used.isdisjoint(kept.tolist()):
             return None
         free = np.maximum(room.free[:, kept], 0)

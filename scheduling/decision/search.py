@@ -49,6 +49,8 @@ class GangSearch:
 
     def assume(self, gang: PendingGang, placement: Placement) -> None:
         """Count volumes and pods of a gang as if they were there."""
+        if not gang.needs_nodes:
+            return
         self._volumes.assume(gang, placement)
         if self.constraints is not None:
             self.constraints.assume(assumed_pods(gang, placement))

@@ -126,6 +126,8 @@ class PendingGang:
     duration: float = inf
     is_repair: bool = False
     is_separable: bool = False
+    needs_nodes: bool = True
+    """Else its pods run elsewhere: it takes quota alone, and is placed on no node."""
     yields: bool = False
     """No other gang waits for it: another cluster asks whether it would fit, and asks elsewhere."""
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from scheduling.model.gang import SUBMITTER
 
+NOWHERE = ""
+"""In the place of a node: of pods that are on none, and take quota alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:

@@ -46,6 +46,7 @@ class Reason(StrEnum):
     WAITS_FOR_MEMBERS = "WaitsForMembers"
     HELD = "Held"
     NOT_HELD = "NotHeld"
+    QUOTA_RESERVED = "QuotaReserved"
     ADMITTED = "Admitted"
     RELEASE_REFUSED = "ReleaseRefused"
     BIND_REFUSED = "BindRefused"

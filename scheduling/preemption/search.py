@@ -105,6 +105,8 @@ class Search:
 
     def _adds_up(self, parts: Collection[int]) -> bool:
         """Say whether all nodes together have enough then of all that the gang asks for."""
+        if not self._gang.needs_nodes:
+            return True
         room, freed = self._outlook.room, self._freed(parts).total(parts)
         free = room.remembered(("sums of free",), lambda: _sums(room.free))
         rows = room.columns.row

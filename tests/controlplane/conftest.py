@@ -69,7 +69,7 @@ def muster(
     )
     directory = tmp_path_factory.mktemp("controlplane") / "root"
     with Cluster.start(directory, with_muster(options)) as cluster:
-        settings = {"PROVISIONING": "true", "GANG_OFFERS": "true"}
+        settings = {"PROVISIONING": "true", "GANG_OFFERS": "true", "DISPATCH": "true"}
         components = ["provisioning", "redis", "member"]
         yield start_muster(cluster, settings=settings, components=components)
     cluster.remove_data()

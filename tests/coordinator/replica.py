@@ -31,6 +31,7 @@ from kube.api.client import Client as RealClient
 from kube.api.watch.events import Changed, Deleted
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.volumes.storage import WATCHES
+from kube.gang.dispatched import as_watched
 from kube.gang.offer import as_listed
 from kube.objects import core as core_objects
 from kube.objects import gang as gang_objects
@@ -40,7 +41,6 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.objects.clusters.gang_offer import GangOffer
 from kube.objects.provisioning import ProvisioningRequest
 from kube.objects.queues import queue as queue_objects
-from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
 from runtime.controller.moment import Moment
 from scheduling.model.amounts import OF_CLASS
@@ -90,7 +90,7 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
     projected = {
         **_PROJECTED,
         "pods": reduce,
-        "rayclusters": essential,
+        "rayclusters": as_watched,
         "appwrappers": AppWrapperReading(),
         "gangoffers": as_listed,
         "rayjobs": essential_job,

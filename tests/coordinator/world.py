@@ -194,6 +194,8 @@ class World:
         for cluster in list(self.api.all("rayclusters")):
             if "deletionTimestamp" in cluster["metadata"]:
                 continue
+            if cluster["spec"].get("managedBy") == names.MANAGED_ELSEWHERE:
+                continue
             self._reconcile_cluster(cluster, owned[cluster["metadata"]["uid"]])
 
     def _reconcile_cluster(self, cluster: Json, owned: list[Json]) -> None:

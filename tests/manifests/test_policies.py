@@ -21,8 +21,9 @@ OF_TENANTS = (
     MANIFESTS / "node-name" / "policy.yaml",
 )
 OF_REDIS = MANIFESTS / "redis" / "policies.yaml"
+OF_CLUSTERS = MANIFESTS / "dispatcher" / "policies.yaml"
 """They let no right pass: what they refuse is a slip, or no one's to do."""
-FILES = (*OF_TENANTS, *OF_ACCOUNTS.values(), OF_REDIS, BASE / "queue-policy.yaml")
+FILES = (*OF_TENANTS, *OF_ACCOUNTS.values(), OF_REDIS, OF_CLUSTERS, BASE / "queue-policy.yaml")
 POLICIES = [each for path in FILES for each in documents(path) if "Binding" not in each["kind"]]
 BINDINGS = [each for path in FILES for each in documents(path) if "Binding" in each["kind"]]
 RELEASE = "!authorizer.group('muster.dev').resource('gangs').check('release').allowed()"

@@ -6,6 +6,7 @@ from dataclasses import replace
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import Phase, Sign, Waiting
 from coordinator.gang.held_start.start import TEXT_LIMIT
+from coordinator.reconcile.held_start import dispatching
 from coordinator.reconcile.held_start.quota_claims import ends_at
 from coordinator.reconcile.held_start.resuspension import doubted_at
 from coordinator.reconcile.held_start.source_writes import resume_source
@@ -42,7 +43,7 @@ def hold(look: Look) -> None:
 def let_go(look: Look) -> bool:
     """Resume the RayCluster of a gang that is opted out; say whether that is over."""
     held = look.view.held
-    ours = held.holds or look.source.is_held
+    ours = look.source.dispatched is None and (held.holds or look.source.is_held)
     if held.is_behind(look.source) or held.write.under_way:
         return False
     if ours and look.source.suspended is not False:
@@ -57,6 +58,7 @@ def next_at(look: Look) -> Iterator[float | None]:
     held, patience = look.view.held, look.create_seconds
     yield held.write.attempts.not_before
     yield held.tries.paused_until
+    yield from dispatching.next_at(look)
     yield look.now + held.tries.set_back_until - look.scene.moment.wall
     if held.learned.pods:
         yield held.learned.until

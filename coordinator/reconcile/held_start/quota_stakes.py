@@ -55,6 +55,8 @@ def is_started(look: Look) -> bool:
 
 
 def _stake(look: Look) -> Stake | None:
+    if look.source.dispatched is not None:
+        return None  # no ResourceQuota here counts its pods
     if not look.scene.cache.admission.quotas(look.view.key.namespace):
         return None
     units = _units(look)

@@ -11,6 +11,12 @@ from coordinator.gang.held_start.phases import Waiting
 from coordinator.gang.held_start.start import TEXT_LIMIT
 from coordinator.gang.source import hindrance_of
 from coordinator.reconcile.demand import ask
+from coordinator.reconcile.held_start.dispatching import (
+    forget_why_back,
+    hear_of_end,
+    let_others_have_its_quota,
+    may_run_elsewhere,
+)
 from coordinator.reconcile.held_start.foreseeing import foresee, have_nothing_asked
 from coordinator.reconcile.held_start.quota_claims import short_of_quota
 from coordinator.reconcile.held_start.quota_stakes import note_stake
@@ -41,7 +47,7 @@ PODS_NAMED = 3
 def end_at_once(look: Look) -> Done:
     """Stop a gang that has a placement and no pods, where it is to be stopped."""
     view = look.view
-    if not view.eviction.endings or is_being_resumed(look):
+    if not view.eviction.endings or is_being_resumed(look) or may_run_elsewhere(look):
         return NOTHING_DONE
     view.reservation.placement = None
     view.eviction.finish()
@@ -54,10 +60,11 @@ def give_up(look: Look) -> Done:
     assert isinstance(waiting, Waiting)
     if is_without_effect(look):
         return _give_resumption_up(look, "the API server took it and changed nothing")
-    if is_being_resumed(look):
+    if is_being_resumed(look) or may_run_elsewhere(look):
         return NOTHING_DONE
     waiting.problem, waiting.is_short = _problem(look), False
-    short = short_of_quota(look) if waiting.problem is None else ""
+    is_here = look.source.dispatched is None
+    short = short_of_quota(look) if waiting.problem is None and is_here else ""
     if short:
         waiting.problem, waiting.is_short = NotReady(Reason.PODS_REFUSED, short), True
     if waiting.problem is not None:
@@ -66,7 +73,7 @@ def give_up(look: Look) -> Done:
     if is_never_resumed(look, waiting):
         refusal = view.held.write.attempts.refusal or "the API server does not answer"
         return _give_resumption_up(look, refusal)
-    done = drop_lost_slots(look)
+    done = drop_lost_slots(look) if is_here else NOTHING_DONE
     if done.resurvey:
         run((expect_deletions,), look)
     return drop_void_placement(look)
@@ -144,9 +151,10 @@ def tell_without_pods(look: Look) -> Done:
 def resume(look: Look) -> Done:
     """Resume the source once the placement is written, or when its user says so.
 
-    Of an offer nothing is resumed: what takes its room over is another gang.
+    Of an offer nothing is resumed: what takes its room over is another gang. Nor is what another
+    cluster runs.
     """
-    if look.source.offered is not None:
+    if look.source.offered is not None or look.source.dispatched is not None:
         return NOTHING_DONE
     view = look.view
     always = look.source.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
@@ -158,6 +166,8 @@ def resume(look: Look) -> Done:
 
 WAIT: tuple[Step, ...] = (
     sync_record,
+    hear_of_end,
+    forget_why_back,
     foresee,
     understand,
     expect_deletions,
@@ -166,6 +176,7 @@ WAIT: tuple[Step, ...] = (
     end_at_once,
     note_stake,
     give_up,
+    let_others_have_its_quota,
     drop_set,
     ask_ahead,
     wait_for_members,

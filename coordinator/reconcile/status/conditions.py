@@ -12,6 +12,7 @@ from coordinator.reconcile.status.waiting import in_words
 from coordinator.record.status import filled
 from coordinator.record.urgency import (
     ADMITTED,
+    QUOTA_RESERVED,
     RUNNING,
     Status,
 )
@@ -58,6 +59,9 @@ def _usual(view: GangView, said: Explained) -> list[_Condition]:
 
 def _gathered(view: GangView, said: Explained, *, gathered: bool) -> _Condition:
     """A held gang is complete while none of its pods exists: its templates tell of all."""
+    if gathered and view.understood.dispatched is not None:
+        message = "its pods are created on another cluster"
+        return _Condition("Gathered", "True", Reason.HELD, message)
     if gathered and view.held.phase is Phase.WAITING:
         kind = gang_holder(view.key).kind
         message = f"no pod exists: the {kind} is suspended until the gang is admitted"
@@ -68,6 +72,8 @@ def _gathered(view: GangView, said: Explained, *, gathered: bool) -> _Condition:
 def _quota_reserved(view: GangView, said: Explained, *, admitted: bool) -> _Condition:
     """A gang takes its quota together with its room, so it waits for either with one reason."""
     kind, queue = "QuotaReserved", view.understood.queue
+    if said.phase == QUOTA_RESERVED:
+        return _Condition(kind, "True", Reason.QUOTA_RESERVED)
     if view.understood.has_quota:
         return _reached(kind, Reason.ADMITTED if admitted else None, said)
     spelled = "the default queue" if queue == DEFAULT_QUEUE else f"queue {queue}"

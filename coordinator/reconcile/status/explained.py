@@ -16,8 +16,10 @@ from coordinator.record.urgency import (
     GATHERING,
     PREEMPTING,
     QUEUED,
+    QUOTA_RESERVED,
     RUNNING,
 )
+from kube.objects.clusters.dispatch import STARTED, GangDispatch
 from kube.ray.gang_terms import HEAD
 from reservation.release_order import order_in_words
 from reservation.slots import slots_of
@@ -102,7 +104,7 @@ def _not_released(view: GangView, said: Explained) -> tuple[str, ...]:
 
 def _with_waiting(said: Explained, view: GangView) -> Explained:
     """Say also of an admitted gang which of its pods keep their gate, and why."""
-    if said.phase not in (ADMITTED, RUNNING):
+    if said.phase not in (ADMITTED, RUNNING) or view.understood.dispatched is not None:
         return said
     waits = waiting(view)
     news = [each for each in waits if each.message != said.message]
@@ -113,7 +115,10 @@ def _with_waiting(said: Explained, view: GangView) -> Explained:
 def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
     whole = view.eviction.whole
     if whole is not None:
-        return Explained(PREEMPTING, whole.reason, view.eviction.text or whole.message)
+        said = view.eviction.text or f"{whole.message}{_ends_on(view)}"
+        return Explained(PREEMPTING, whole.reason, said)
+    if view.reservation.placement is not None and view.understood.dispatched is not None:
+        return _explain_dispatched(view.understood.dispatched)
     if view.reservation.placement is not None or view.survey.ran or _runs_unplaced(view):
         return _explain_admitted(view, not_ready)
     if not_ready is not None:
@@ -122,6 +127,27 @@ def _explain(view: GangView, not_ready: NotReady | None) -> Explained:
         return Explained(QUEUED, view.queueing.refusal.reason, view.queueing.refusal.message)
     awaited = "" if view.held.holds else "all pods exist; "
     return Explained(QUEUED, Reason.PENDING, f"{awaited}waiting for the next cycle")
+
+
+def _ends_on(view: GangView) -> str:
+    """Say on which cluster a gang is to end; nothing of one that is here."""
+    found = view.understood.dispatched
+    if found is None or not found.is_recorded:
+        return ""
+    more = f" ({found.message})" if found.message else ""
+    return f"; it ends on cluster {found.cluster} first{more}"
+
+
+def _explain_dispatched(found: GangDispatch) -> Explained:
+    """Say how far a gang is that another cluster is to run, by what the dispatcher wrote."""
+    if not found.is_recorded:
+        said = "its quota is reserved, and the dispatcher asks clusters for room"
+        return Explained(QUOTA_RESERVED, Reason.QUOTA_RESERVED, said)
+    more = f": {found.message}" if found.message else ""
+    if found.phase == STARTED:
+        return Explained(RUNNING, Reason.RUNNING, f"it runs on cluster {found.cluster}{more}")
+    said = f"it has room on cluster {found.cluster}, and starts there{more}"
+    return Explained(ADMITTED, Reason.ADMITTED, said)
 
 
 def _phase_of_unready(view: GangView, not_ready: NotReady) -> str:

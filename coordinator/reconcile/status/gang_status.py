@@ -52,6 +52,7 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
         status["placement"] = placement_json(placed.placement, placed.epoch, placed.queue)
     if view.queueing.planned is not None:
         status["planned"] = places_json(view.queueing.planned)
+    status["dispatchAfter"] = placed.closed
     status["evictions"] = endings_json(view.eviction.endings)
     status["lateStarts"] = late_starts_json(view.late)
     status["held"] = held_json(view.held)
@@ -68,8 +69,10 @@ def _counted(view: GangView) -> tuple[int, int]:
         return view.survey.ready, sum(
             each.count for each in view.understood.read[0].pod_sets_wanted
         )
-    ready = sum(each.ready for each in view.survey.standing)
-    return ready, sum(each.terms.count for each in view.survey.standing)
+    total = sum(each.terms.count for each in view.survey.standing)
+    if view.understood.dispatched is not None:
+        return total if view.understood.provisioned else 0, total
+    return sum(each.ready for each in view.survey.standing), total
 
 
 def _pod_set_status(view: GangView, each: PodSetStanding, gang: Explained) -> Status:

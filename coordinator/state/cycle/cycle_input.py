@@ -72,7 +72,7 @@ def _note_age(known: Known, asked: PendingGang) -> None:
     Of gangs that are asked for as one it counts from when the last was gathered.
     """
     ages, rules = known.cycles.ages, known.queues.queue(asked.queue)
-    if not asked.minimum or asked.yields:
+    if not asked.minimum or asked.yields or not asked.needs_nodes:
         ages.drop(asked.key)
         return
     keys = [each.key for each in known.cycles.joined.of(asked.key)] or [asked.key]

@@ -18,6 +18,7 @@ from coordinator.messages.write_ends import (
 )
 from coordinator.state import rayjob_resumption
 from coordinator.state.known import Known
+from kube.gang.dispatched import DispatchedSource, as_recorded
 from kube.gang.source import GangSource
 from kube.ray.ray_cluster import is_terminating
 from runtime.controller.moment import Moment
@@ -29,7 +30,8 @@ def cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
     """Take in the source of a gang, where something of it changed that is read."""
     meta = event.cluster.metadata
     key = GangKey(meta.namespace, meta.name)
-    source, before = source_of(event.cluster), known.cache.sources.get(key)
+    told = as_recorded(event.cluster, known.cache.gangs.get(key))
+    source, before = source_of(told), known.cache.sources.get(key)
     if before is not None and before.content == source.content:
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(meta)
@@ -96,14 +98,26 @@ def gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
     if not known.cache.put_gang(event.gang):
         return
     key = GangKey(event.gang.metadata.namespace, event.gang.metadata.name)
+    _hear_dispatch(known, key)
     view = known.views.get(key)
     if view is None or not view.record.writing:  # else the end of the write has it looked at
         known.agenda.dirty.add(key)
 
 
+def _hear_dispatch(known: Known, key: GangKey) -> None:
+    """Take in where the dispatcher says that the gang runs: the Gang is its record."""
+    before = known.cache.sources.get(key)
+    if isinstance(before, DispatchedSource):
+        source = source_of(as_recorded(before.form, known.cache.gangs.get(key)))
+        if source.content != before.content:
+            known.cache.put_source(key, source)
+            known.agenda.dirty.add(key)
+
+
 def gang_gone(event: GangGone, known: Known, moment: Moment) -> None:
     """Forget a Gang."""
     known.cache.remove_gang(event.key, event.uid)
+    _hear_dispatch(known, event.key)
     known.agenda.dirty.add(event.key)
 
 

@@ -85,9 +85,18 @@ class GangDispatch(Part, frozen=True):
     ] = ()
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether it may start on the cluster that is on record, or runs there."""
+        return bool(self.cluster) and self.is_open
+
+    @property
     def is_open(self) -> bool:
         """Whether something of the attempt may run, or may still come."""
         return self.phase != CLOSED
+
+
+NEVER_DISPATCHED = GangDispatch(attempt=0, phase=CLOSED)
+"""In the place of the record, while there is none."""
 
 
 def is_its_turn(status: "GangStatus") -> bool:

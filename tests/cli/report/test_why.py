@@ -162,3 +162,26 @@ def test_a_gang_that_has_its_place_says_where() -> None:
     found = Snapshot(gangs=(gang("g", "Running", reason="Running", placement=placement(b=1, a=2)),))
     report = report_of(found, ())
     assert (report.waits, dict(report.nodes), report.helps) == (False, {"a": 2, "b": 1}, ())
+
+
+def test_why_each_cluster_refuses_a_gang_is_told_in_a_line_until_one_has_it() -> None:
+    asked = {
+        "attempt": 2,
+        "term": 1,
+        "phase": "Asked",
+        "refusals": [
+            {"cluster": "east", "message": "1 of 2 workers fit"},
+            {"cluster": "west", "message": "it is not connected"},
+        ],
+    }
+    nowhere = {"": 2}
+    reserved = placement()
+    reserved["podSets"][0]["assignments"][0]["nodes"] = nowhere
+    status = {"reason": "QuotaReserved", "placement": reserved}
+    found = gang("far", "QuotaReserved", dispatch=asked, **status)
+    report = why_report(Snapshot(gangs=(found,)), Case(found))
+    assert (report.cluster, report.nodes) == ("", {})
+    assert dict(report.refused_by) == {"east": "1 of 2 workers fit", "west": "it is not connected"}
+    runs = gang("far", "Running", dispatch={**asked, "phase": "Started", "cluster": "west"})
+    report = why_report(Snapshot(gangs=(runs,)), Case(runs))
+    assert (report.cluster, dict(report.refused_by)) == ("west", {})

@@ -1,0 +1,1 @@
+"""Sends RayClusters to other clusters."""
