@@ -7,6 +7,7 @@ import http
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def sent(api: Api, method: str, path: str, body: Json) -> tuple[int, str]:
     return status, answer.decode()
 
 
-def member(name: str, **spec: object) -> Json:
+def member(name: str, **spec: Any) -> Json:
     meta: Json = {"name": name}
     secret: Json = {"kubeconfigSecret": {"name": "east"}}
     return {
@@ -50,7 +51,7 @@ def allowed_to_dispatch(api: Api, name: str) -> Iterator[Api]:
     ]
     subject = {"kind": "User", "name": ACCOUNT, "apiGroup": group}
     reference = {"apiGroup": group, "kind": "ClusterRole", "name": name}
-    found = {
+    found: dict[str, Json] = {
         f"/apis/{group}/v1/clusterroles": {"rules": rules},
         f"/apis/{group}/v1/clusterrolebindings": {"roleRef": reference, "subjects": [subject]},
     }
