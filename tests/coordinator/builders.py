@@ -149,3 +149,9 @@ def pod_of(
         "spec": {**pod_template["spec"], "schedulingGates": [{"name": gate} for gate in gates]},
         "status": {"phase": "Pending"},
     }
+
+
+def is_left_alone(cluster: Json) -> bool:
+    """Whether KubeRay makes no pods of a Ray cluster: it is going, or another cluster runs it."""
+    elsewhere = cluster["spec"].get("managedBy") == names.MANAGED_ELSEWHERE
+    return elsewhere or "deletionTimestamp" in cluster["metadata"]

@@ -29,7 +29,7 @@ from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.state.node_table import node_snapshot_of
 from tests.coordinator import app_wrappers
 from tests.coordinator.api import Api, Json, Key, key_of
-from tests.coordinator.builders import TEAM, pod_of
+from tests.coordinator.builders import TEAM, is_left_alone, pod_of
 from tests.coordinator.device_world import allocate, given_by_classes, make_claims
 from tests.coordinator.ray_jobs import reconcile as reconcile_ray_jobs
 from tests.coordinator.replica import Replica
@@ -192,9 +192,7 @@ class World:
             self._say(cluster, {**seen, "conditions": [self.refused]})
         owned = self._alive_by_owner()
         for cluster in list(self.api.all("rayclusters")):
-            if "deletionTimestamp" in cluster["metadata"]:
-                continue
-            if cluster["spec"].get("managedBy") == names.MANAGED_ELSEWHERE:
+            if is_left_alone(cluster):
                 continue
             self._reconcile_cluster(cluster, owned[cluster["metadata"]["uid"]])
 
