@@ -124,8 +124,8 @@ test-redis: venv ## run the tests of heads with state in Redis, on real servers
 
 # A part of `make test-long`, too.
 .PHONY: test-clusters
-test-clusters: venv build ## run the test of several clusters, on two control planes side by side
-	$(BIN)/python -m pytest -rs tests/dispatcher/test_two_members.py $(PYTEST_ARGS)
+test-clusters: venv build ## run the tests of several clusters, on control planes side by side
+	$(BIN)/python -m pytest -rs -m controlplane tests/dispatcher $(PYTEST_ARGS)
 
 VERSIONS ?=
 

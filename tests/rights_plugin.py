@@ -64,6 +64,20 @@ _LISTS = (
     "coordinator, whose reflector is the same"
 )
 
+_CLUSTERS = "it takes several control planes: tests/dispatcher, run by make test-clusters"
+
+_DISPATCHER = (
+    *(("dispatch list watch", "gangs.muster.dev"), ("patch", "gangs/status.muster.dev")),
+    ("list watch", "gangqueues.muster.dev"),
+    *(("list watch", "memberclusters.muster.dev"), ("patch", "memberclusters/status.muster.dev")),
+    *(("list watch", "rayclusters.ray.io"), ("patch", "rayclusters/status.ray.io")),
+    *(
+        ("get", "namespaces"),
+        ("get", "secrets"),
+        ("create get patch", "leases.coordination.k8s.io"),
+    ),
+)
+
 _DEVICES = (
     "resourceslices",
     "deviceclasses",
@@ -84,6 +98,16 @@ RARE = (
         Rare("muster-extender", "list", f"{each}.resource.k8s.io", _LISTS, True)
         for each in _DEVICES
     ),
+    *(
+        Rare("muster-dispatcher", verb, resource, _CLUSTERS)
+        for verbs, resource in _DISPATCHER
+        for verb in verbs.split()
+    ),
+    *(
+        Rare("muster-dispatcher-member", verb, "leases.coordination.k8s.io", _CLUSTERS)
+        for verb in ("create", "get", "patch")
+    ),
+    Rare("muster-dispatcher-member-identity", "get", "namespaces", _CLUSTERS),
     Rare("muster-coordinator", "release", "gangs.muster.dev", _RELEASES),
     Rare("muster-forecaster", "forecast", "gangs.muster.dev", _FORECASTS),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.workload.codeflare.dev", _FINALIZERS),

@@ -11,37 +11,14 @@ from appwrapper.completion import Completion
 from appwrapper.phases import Phase
 from appwrapper.status.told import Totals
 from kube.objects.app_wrapper import AppWrapperStatus, PendingPod
+from runtime.controller.pause import Pause
 from wrapper.contents import Reference
 from wrapper.messages import NO_TOTALS, Created, Deleted, Read, WrappedPod, Wrapper, WrapperKey
-
-FIRST_RETRY, LAST_RETRY = 0.5, 30.0
-MOST_DOUBLINGS = 8
 
 READS_A_SECOND = 10.0
 """Items of one AppWrapper that are read in a second, over time, however often its pods end."""
 
 _NONE: Mapping[str, int] = {}
-
-
-@dataclass(slots=True)
-class Pause:
-    """Grows from one try to the next."""
-
-    tries: int = 0
-    not_before: float = 0.0
-
-    def lengthen(self, now: float) -> None:
-        """Wait longer than the last time."""
-        wait = FIRST_RETRY * 2.0 ** min(self.tries, MOST_DOUBLINGS)
-        self.tries, self.not_before = self.tries + 1, now + min(wait, LAST_RETRY)
-
-    def at_least(self, tries: int) -> None:
-        """Go on as if there had been so many tries."""
-        self.tries = max(self.tries, tries)
-
-    def end(self) -> None:
-        """Start over."""
-        self.tries, self.not_before = 0, 0.0
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 IMAGE = "muster:dev"
 VALKEY = "valkey/valkey:8.1.4-alpine"
-SCALED = ("webhook", "coordinator", "extender", "wrapper", "redis")
+SCALED = ("webhook", "coordinator", "extender", "wrapper", "redis", "dispatcher")
 """The programs of which there may be as many as one likes."""
 SET = (*SCALED, "forecaster")
 """The programs that have settings."""

@@ -14,6 +14,7 @@ import yaml
 
 from charts.openings import FIXED, SCALED, VALKEY
 from coordinator.settings import Settings as CoordinatorSettings
+from dispatcher.settings import Settings as DispatcherSettings
 from extender.settings import Settings as ExtenderSettings
 from forecaster.settings import Settings as ForecasterSettings
 from headstate.settings import Settings as RedisSettings
@@ -30,6 +31,7 @@ SETTINGS: Mapping[str, type[ProgramSettings]] = {
     "wrapper": WrapperSettings,
     "redis": RedisSettings,
     "forecaster": ForecasterSettings,
+    "dispatcher": DispatcherSettings,
 }
 BY_SWITCH = {"coordinator": {"APP_WRAPPERS", "PROVISIONING"}, "extender": {"APP_WRAPPERS"}}
 """Settings that follow from another value."""
@@ -100,6 +102,7 @@ def _choices() -> Iterator[Value]:
     yield _off(
         "member.enabled", "other clusters may ask for room by GangOffers; their definition is apart"
     )
+    yield _off("dispatcher.enabled", "gangs go to other clusters; the definition is apart")
     yield _off(
         "provisioning.enabled", "Cluster Autoscaler is asked for nodes where a queue says so"
     )

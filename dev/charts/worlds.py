@@ -29,6 +29,7 @@ SWITCHES = (
     Switch("redis", ".Values.redis.enabled"),
     Switch("forecaster", ".Values.forecaster.enabled"),
     Switch("member", ".Values.member.enabled"),
+    Switch("dispatcher", ".Values.dispatcher.enabled"),
     Switch("provisioning", ".Values.provisioning.enabled"),
     Switch("dashboard", ".Values.dashboard.enabled"),
     Switch("viewer", ".Values.roles.viewer"),
@@ -68,6 +69,11 @@ EXCLUSIONS = (
         frozenset(("mutating-admission-policy", "redis")),
         "gating is MutatingAdmissionPolicy and redis.enabled is true; allowed with Redis: gating "
         "Webhook, which says where heads keep their state",
+    ),
+    Exclusion(
+        frozenset(("mutating-admission-policy", "dispatcher")),
+        "gating is MutatingAdmissionPolicy and dispatcher.enabled is true; allowed with the "
+        "dispatcher: gating Webhook, which says that another cluster runs a RayCluster",
     ),
     Exclusion(
         frozenset(("mutating-admission-policy", "cert-manager")),

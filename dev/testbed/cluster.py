@@ -31,7 +31,7 @@ from testbed.options import Options, SchedulerConfig, scheduler_configuration
 from testbed.ports import PortAllocator
 from testbed.processes import Process, Watchdog
 from testbed.recipes import recipes_for
-from testbed.seed import Seed, ensure_seed
+from testbed.seed import Seed, ensure_seed, renew_identity
 from testbed.waiting import wait_until
 
 ADMIN = "admin"
@@ -277,6 +277,8 @@ class Cluster:
         self.spawn(components.ETCD, components.etcd(self.site))
         self._write_credentials()
         self.wait_healthy(components.ETCD)
+        if self._seed:
+            renew_identity(self.site.ports.etcd)
         audit = self.auditor.flags(self.directory) if self.auditor else ()
         self.spawn(components.API_SERVER, [*components.apiserver(self.site, self.options), *audit])
         self.wait_healthy(components.API_SERVER)

@@ -225,6 +225,25 @@ def start_forecaster(cluster: Cluster, settings: Mapping[str, str]) -> tuple[Pro
     return process, port
 
 
+def start_dispatcher(cluster: Cluster, name: str, settings: Mapping[str, str]) -> Process:
+    """Start a replica of what sends gangs to members, with the rights of the manifests."""
+    rbac = ROOT / "manifests" / "dispatcher" / "rbac.yaml"
+    cluster.kubectl("apply", *_AS_THEY_ARE, "-f", str(rbac))
+    port = cluster.ports.allocate()
+    own = cluster.service_account_kubeconfig(NAMESPACE, "muster-dispatcher")
+    chosen = {
+        "KUBECONFIG": str(own),
+        "IDENTITY": name,
+        "LISTEN_PORT": str(port),
+        **ELECTION_PACE,
+        **settings,
+    }
+    environment = _environment("MUSTER_DISPATCHER_", chosen)
+    process = cluster.spawn(name, [sys.executable, "-m", "dispatcher"], environment)
+    _wait_ready(process, port)
+    return process
+
+
 @dataclass(frozen=True)
 class Extender:
     """A running extender, and how kube-scheduler is to call it."""

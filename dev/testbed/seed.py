@@ -8,7 +8,9 @@ in it that belongs to one cluster: no keys, no addresses, no nodes.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import http.client
 import json
 import shutil
 import time
@@ -19,9 +21,11 @@ from pathlib import Path
 from testbed import components
 from testbed.build import Artifacts, Say, cache_directory, locked
 from testbed.crds import Served
+from testbed.errors import TestbedError
 
 _DATA = "etcd"
 _SERVED = "served.json"
+_ETCD_SECONDS = 10.0
 
 Grow = Callable[[Artifacts, Path], list[Served]]
 
@@ -40,6 +44,23 @@ class Seed:
     def plant(self, directory: Path) -> None:
         """Copy the state to where an etcd will start on it."""
         shutil.copytree(self.folder / _DATA, directory)
+
+
+def renew_identity(etcd_port: int) -> None:
+    """Take the namespace kube-system out of an etcd, before an API server starts on it.
+
+    That makes it again, with a uid of its own: by that uid clusters are told apart.
+    """
+    key = base64.b64encode(b"/registry/namespaces/kube-system").decode()
+    connection = http.client.HTTPConnection("127.0.0.1", etcd_port, timeout=_ETCD_SECONDS)
+    try:
+        connection.request("POST", "/v3/kv/deleterange", json.dumps({"key": key}))
+        answer = connection.getresponse()
+        deleted = json.loads(answer.read()).get("deleted")
+    finally:
+        connection.close()
+    if deleted != "1":
+        raise TestbedError(f"etcd did not give up kube-system: {answer.status} {deleted}")
 
 
 def ensure_seed(programs: Artifacts, grow: Grow, say: Say) -> Seed:

@@ -120,7 +120,10 @@ def acceptance(leader: Leader, cluster: str, offer: Offer) -> Accept:
 def _choose(
     leader: Leader, record: Record, seen: Mapping[str, ObservedMember], candidates: Sequence[str]
 ) -> Iterator[Step]:
-    """Ask candidates, and choose the first that offers; begin anew where all have refused."""
+    """Ask candidates, and choose the first that offers; begin anew where one has refused.
+
+    What was asked of others, or for an earlier attempt, is taken back.
+    """
     asked = [name for name in candidates if name in seen]
     for name in asked:
         yield from _accept(leader, record, name, seen[name])
@@ -130,8 +133,9 @@ def _choose(
     for name in asked:
         if seen[name].offer is None:
             yield Ask(name, record.attempt)
-    if asked and all(is_over(seen[name]) for name in asked):
+    if any(is_over(seen[name]) for name in asked):
         yield Retry(record.attempt + 1, record.version)
+    yield from _withdraw(seen, asked)
 
 
 def _follow(leader: Leader, record: Record, seen: Mapping[str, ObservedMember]) -> Iterator[Step]:
@@ -143,7 +147,7 @@ def _follow(leader: Leader, record: Record, seen: Mapping[str, ObservedMember]) 
         if is_over(member):
             yield Retry(record.attempt + 1, record.version)
         yield from _accept(leader, record, record.cluster, member)
-    yield from _withdraw(record, seen)
+    yield from _withdraw(seen, [record.cluster])
 
 
 def _accept(
@@ -156,9 +160,10 @@ def _accept(
         yield acceptance(leader, cluster, offer)
 
 
-def _withdraw(record: Record, seen: Mapping[str, ObservedMember]) -> Iterator[Withdraw]:
+def _withdraw(seen: Mapping[str, ObservedMember], asked: Sequence[str]) -> Iterator[Withdraw]:
+    """Take back what was asked of members that are not asked any more, and for earlier attempts."""
     for name, member in seen.items():
-        elsewhere = name != record.cluster and member.offer is not None
+        elsewhere = name not in asked and member.offer is not None
         for offer in (*member.earlier, *((member.offer,) if elsewhere else ())):
             if offer is not None and not offer.withdrawn:
                 yield Withdraw(name, offer.attempt, offer.uid)

@@ -5,7 +5,7 @@ import tomllib
 from benchmarks.programs import PROGRAMS
 from testbed.muster import ROOT
 
-OPTIONAL = {"redis", "forecaster"}
+OPTIONAL = {"redis", "forecaster", "dispatcher"}
 """They do nothing that a gang waits for, and are off by default."""
 
 

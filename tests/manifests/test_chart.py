@@ -91,7 +91,7 @@ def combinations() -> Iterator[World]:
     yield from (world for world in worlds_of(NAMES, most=1) if world)
     together = frozenset(NAMES) - {"mutating-admission-policy"}
     yield from (together - {"scheduler"}, together - {"extender"})
-    yield frozenset(NAMES) - {"scheduler", "app-wrapper", "cert-manager", "redis"}
+    yield frozenset(NAMES) - {"scheduler", "app-wrapper", "cert-manager", "redis", "dispatcher"}
     draw = random.Random(1)
     drawn = (frozenset(n for n in NAMES if draw.random() < 0.5) for _ in range(200))
     yield from [world for world in drawn if is_allowed(world)][:25]

@@ -11,6 +11,7 @@ from tests.manifests.base import MANIFESTS, Json, documents
 SERVERS = {
     *("muster-webhook", "muster-coordinator", "muster-extender", "muster-wrapper"),
     "muster-redis",
+    "muster-dispatcher",
 }
 """What runs in replicas, is called or elects a leader, and must not be evicted for others."""
 CRITICAL = SERVERS | {"muster-scheduler"}

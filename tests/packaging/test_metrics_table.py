@@ -8,6 +8,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 
 import certs.metrics
 import coordinator.metrics
+import dispatcher.metrics
 import extender.metrics
 import forecaster.metrics
 import headstate.metrics
@@ -23,7 +24,10 @@ from tests.packaging.tree import ROOT
 
 ROW = re.compile(r"^\| `(muster_\w+)` \| (\w+) \|([^|]*)\| [^|]+ \|$", re.MULTILINE)
 
-PROGRAMS = ("coordinator", "webhook", "wrapper", "redis", "forecaster", "extender", "certs")
+PROGRAMS = (
+    *("coordinator", "webhook", "wrapper", "redis", "dispatcher", "forecaster", "extender"),
+    "certs",
+)
 """Whose connections share a row."""
 
 
@@ -35,6 +39,7 @@ def registries() -> Iterator[CollectorRegistry]:
     yield wrapper.metrics.Metrics().registry
     yield headstate.metrics.Metrics().registry
     yield forecaster.metrics.Metrics().registry
+    yield dispatcher.metrics.Metrics().registry
     yield certs.metrics.Metrics("muster-webhook-tls").registry
     found = extender.metrics.Metrics()
     in_flight_pods, unscheduled = InFlightPods(settle=0.0, keep=30.0, limit=1), UnscheduledPods()

@@ -1,0 +1,102 @@
+"""Chooses the members that are asked for a gang, the best first, and says why others are not.
+
+Members that the queue names come first, in its order; of the others those with the fewest gangs.
+Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from dispatcher.reading import labels_match
+from kube.objects.clusters.dispatch import ClusterRefusal
+from kube.objects.clusters.member_cluster import ACTIVE, MemberCluster
+from kube.objects.clusters.queue_clusters import QueueClusters
+
+LONGEST_REFUSAL = 1024
+
+NO_TROUBLE: Mapping[str, str] = {}
+
+
+@dataclass(slots=True)
+class Member:
+    """What is known of a member."""
+
+    cluster: MemberCluster
+    up: bool = False
+    """Whether its watches are complete, and it answered when it was last asked."""
+    why_down: str = ""
+    """Why it is not up; empty where it was not tried yet."""
+    term: int = 0
+    """The term that this leader has written on its Lease there; 0 while it has not."""
+    gangs: set[str] = field(default_factory=set)
+    """Uids of the RayClusters that are on record there."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.cluster.metadata.name
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether it was connected to in this term, with or without success."""
+        return self.up or bool(self.why_down)
+
+
+def chosen(
+    clusters: QueueClusters,
+    namespace: str,
+    members: Mapping[str, Member],
+    trouble: Mapping[str, str] = NO_TROUBLE,
+) -> list[str]:
+    """Name the members that may take a gang, the best first.
+
+    `trouble` has those that are left out for a time, and why.
+    """
+    able = [
+        each
+        for each in selected(clusters, members.values())
+        if each.name not in trouble and not why_not(each, namespace)
+    ]
+    return [each.name for each in sorted(able, key=lambda each: _rank(clusters, each))]
+
+
+def refusals(
+    clusters: QueueClusters,
+    namespace: str,
+    members: Mapping[str, Member],
+    said: Mapping[str, str],
+) -> tuple[ClusterRefusal, ...]:
+    """Say in one line each why a member has no room for the gang, or is not asked."""
+    ranked = sorted(selected(clusters, members.values()), key=lambda each: _rank(clusters, each))
+    lines = ((each.name, why_not(each, namespace) or said.get(each.name, "")) for each in ranked)
+    return tuple(ClusterRefusal(name, one_line(line)) for name, line in lines if line)
+
+
+def selected(clusters: QueueClusters, members: Iterable[Member]) -> Iterator[Member]:
+    """Yield the members that the queue selects."""
+    wanted = clusters.selector.match_labels
+    for each in members:
+        if labels_match(wanted, each.cluster.metadata.labels):
+            yield each
+
+
+def why_not(member: Member, namespace: str) -> str:
+    """Say why a member takes nothing new of a namespace; empty where it does."""
+    spec = member.cluster.spec
+    if spec.state != ACTIVE:
+        return f"it is {spec.state}"
+    if namespace not in spec.namespaces:
+        return f"namespace {namespace} is not among spec.namespaces of MemberCluster {member.name}"
+    return "" if member.up else f"not connected: {member.why_down or 'not tried yet'}"
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_REFUSAL else f"{line[: LONGEST_REFUSAL - 1]}…"
+
+
+def _rank(clusters: QueueClusters, member: Member) -> tuple[int, int, str]:
+    order = clusters.order
+    place = order.index(member.name) if member.name in order else len(order)
+    return place, len(member.gangs), member.name

@@ -1,0 +1,168 @@
+"""Keeps what is known of members, queues, and the RayClusters that may be sent. Pure."""
+
+from collections.abc import Iterable
+
+from dispatcher.candidates import Member
+from dispatcher.protocol.dispatching import Leader
+from dispatcher.reading import Answer, Copy, Original, Queue, Thing, Turn
+from dispatcher.view import HARMLESS, View, version_of
+from kube.objects.clusters.dispatch import CLOSED, STARTED
+from kube.objects.clusters.member_cluster import MemberCluster
+from kube.objects.clusters.queue_clusters import QueueClusters
+from runtime.controller.moment import Moment
+
+Uids = Iterable[str]
+
+
+class Known:
+    """All that was seen. Its methods return the uids of what a change matters to."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, View] = {}
+        self.members: dict[str, Member] = {}
+        self.queues: dict[str, QueueClusters] = {}
+        self.manager = ""
+        """The uid of the manager's kube-system."""
+        self.leader = Leader(0, 0.0)
+
+    def begin_term(self, term: int, manager: str, now: float) -> Uids:
+        """Forget what an earlier term knew of members; all of it is seen anew."""
+        self.leader, self.manager = Leader(term, now), manager
+        for member in self.members.values():
+            member.up, member.why_down, member.term = False, "", 0
+        for view in self.views.values():
+            view.begin_term(Leader(term, now))
+        return list(self.views)
+
+    def see(self, where: str, thing: Thing, moment: Moment) -> Uids:
+        """Take in that an object is there, or not what it was."""
+        match thing:
+            case Original():
+                return self._original(thing)
+            case Turn():
+                return self._turn(thing)
+            case Answer() | Copy():
+                return self._on_member(where, thing, moment)
+            case Queue(metadata, clusters):
+                return self._queue(metadata.name, clusters)
+            case MemberCluster():
+                return self._member(thing)
+
+    def _original(self, thing: Original) -> Uids:
+        view = self._view(thing.metadata.uid)
+        if view.original is None or _is_newer(view.original, thing):
+            view.original = thing
+        return (view.uid,)
+
+    def _turn(self, thing: Turn) -> Uids:
+        if not thing.of:
+            return ()
+        view = self._view(thing.of)
+        if view.turn is None or _is_newer(view.turn, thing):
+            self._count(view, thing)
+        return (view.uid,)
+
+    def _count(self, view: View, turn: Turn | None) -> None:
+        """Take a Gang, and note the member on record."""
+        for name in {view.cluster} & self.members.keys():
+            self.members[name].gangs.discard(view.uid)
+        view.turn = turn
+        for name in {view.cluster} & self.members.keys():
+            self.members[name].gangs.add(view.uid)
+        if turn is not None and turn.dispatch is not None and turn.dispatch.phase == STARTED:
+            view.next_attempt.end()
+
+    def _on_member(self, where: str, thing: Answer | Copy, moment: Moment) -> Uids:
+        """Take what a member has; not what belongs to another manager."""
+        if where not in self.members or not thing.of:
+            return ()
+        view = self._view(thing.of)
+        if isinstance(thing, Copy):
+            known = view.copies.get(where)
+            if known is None or _is_newer(known, thing):
+                view.copies[where] = thing
+        elif thing.manager == self.manager:
+            answers = view.answers.setdefault(where, {})
+            answer = answers.get(thing.metadata.name)
+            if answer is None or _is_newer(answer, thing):
+                answers[thing.metadata.name] = thing
+                self._note_refusal(view, where, thing, moment)
+        return (view.uid,)
+
+    def _note_refusal(self, view: View, where: str, answer: Answer, moment: Moment) -> None:
+        if answer.phase == CLOSED and answer.reason not in HARMLESS and not answer.is_withdrawn:
+            view.aversion(where).grow(answer, moment.now)
+
+    def _queue(self, name: str, clusters: QueueClusters | None) -> Uids:
+        if self.queues.get(name) == clusters:
+            return ()
+        if clusters is None:
+            self.queues.pop(name, None)
+        else:
+            self.queues[name] = clusters
+        return [uid for uid, view in self.views.items() if view.turn and view.turn.queue == name]
+
+    def _member(self, cluster: MemberCluster) -> Uids:
+        name = cluster.metadata.name
+        known = self.members.get(name)
+        if known is None:
+            self.members[name] = Member(cluster)
+            self.members[name].gangs = {u for u, v in self.views.items() if v.cluster == name}
+            return self.involved()
+        before, known.cluster = known.cluster, cluster
+        same = before.spec == cluster.spec and before.metadata.labels == cluster.metadata.labels
+        return () if same else self.involved()
+
+    def forget(self, where: str, thing: Thing) -> Uids:
+        """Take in that an object is there no more."""
+        match thing:
+            case Queue(metadata):
+                return self._queue(metadata.name, None)
+            case MemberCluster(metadata=metadata):
+                self.lose(metadata.name)
+                self.members.pop(metadata.name, None)
+                return self.involved()
+            case Original(metadata=metadata) if metadata.uid in self.views:
+                self.views[metadata.uid].original = None
+                return (metadata.uid,)
+            case Turn() | Copy() | Answer() if thing.of in self.views:
+                self._forget_of(self.views[thing.of], where, thing)
+                return (thing.of,)
+        return ()
+
+    def _forget_of(self, view: View, where: str, thing: Turn | Copy | Answer) -> None:
+        match thing:
+            case Turn(metadata=metadata):
+                if view.turn is not None and view.turn.metadata.uid == metadata.uid:
+                    self._count(view, None)
+            case Copy():
+                view.copies.pop(where, None)
+            case Answer(metadata=metadata):
+                view.answers.get(where, {}).pop(metadata.name, None)
+
+    def lose(self, member: str) -> None:
+        """Forget what was seen of a member."""
+        for view in self.views.values():
+            view.lose(member)
+
+    def involved(self) -> Uids:
+        """List those that members matter to."""
+        return [uid for uid, view in self.views.items() if _is_involved(view)]
+
+    def _view(self, uid: str) -> View:
+        view = self.views.get(uid)
+        if view is None:
+            view = self.views[uid] = View(uid, leader=Leader(self.leader.term, self.leader.began))
+        return view
+
+
+def _is_involved(view: View) -> bool:
+    return view.original is not None or bool(view.answers)
+
+
+def _is_newer(before: Thing, now: Thing) -> bool:
+    """Say whether what came is not older than what is known: answers overtake watches."""
+    old, new = before.metadata, now.metadata
+    if old.uid != new.uid:
+        return True
+    return version_of(new.resource_version) >= version_of(old.resource_version)

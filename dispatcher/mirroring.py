@@ -1,0 +1,69 @@
+"""What the RayCluster on the manager says of its copy on a member. Pure."""
+
+from typing import Any
+
+from dispatcher.reading import Copy, Original, parsed
+
+DISPATCHED = "muster.dev/Dispatched"
+"""Type of the condition that names the cluster."""
+
+ON_CLUSTER, ON_NO_CLUSTER = "OnCluster", "OnNoCluster"
+
+Json = dict[str, Any]
+
+
+def status_of(original: Original, copy: Copy, cluster: str) -> Json:
+    """Return the status of a copy as that of its original."""
+    found = parsed(copy.status)
+    observed = found.pop("observedGeneration", None)
+    found["observedGeneration"] = _observed(original, copy, observed)
+    since = copy.metadata.creation_timestamp or ""
+    found["conditions"] = [
+        *(each for each in found.get("conditions") or () if each.get("type") != DISPATCHED),
+        _condition("True", ON_CLUSTER, f"it runs on cluster {cluster}", since),
+    ]
+    return found
+
+
+def status_without_copy(original: Original, message: str, now: str) -> Json | None:
+    """Return the status of an original whose copy is gone; None where it never had one."""
+    before = _condition_in(parsed(original.status))
+    if before is None:
+        return None
+    same = before.get("status") == "False"
+    since = str(before.get("lastTransitionTime")) if same else now
+    return {
+        "observedGeneration": parsed(original.status).get("observedGeneration") or 0,
+        "conditions": [_condition("False", ON_NO_CLUSTER, message, since)],
+    }
+
+
+def differs(original: Original, status: Json) -> bool:
+    """Say whether an original does not have a status yet."""
+    return parsed(original.status) != status
+
+
+def _observed(original: Original, copy: Copy, observed: int | None) -> int:
+    """Return the generation of the original that its copy was last looked at in.
+
+    The copy counts generations of its own.
+    """
+    is_seen = observed is not None and observed >= copy.metadata.generation
+    if is_seen and copy.sent == original.wishes.text():
+        return original.metadata.generation
+    return int(parsed(original.status).get("observedGeneration") or 0)
+
+
+def _condition_in(status: Json) -> Json | None:
+    found = (each for each in status.get("conditions") or () if each.get("type") == DISPATCHED)
+    return next(found, None)
+
+
+def _condition(status: str, reason: str, message: str, since: str) -> Json:
+    return {
+        "type": DISPATCHED,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since,
+    }

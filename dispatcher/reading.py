@@ -1,0 +1,237 @@
+"""What is kept of the objects that the dispatcher watches, on the manager and on members. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import msgspec
+
+from kube.objects import names
+from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
+from kube.objects.clusters.dispatch import (
+    QUOTA_RESERVED,
+    GangDispatch,
+    is_its_turn,
+    is_to_end,
+)
+from kube.objects.clusters.gang_offer import OFFER_KIND, GangOfferStatus, OfferMeta
+from kube.objects.clusters.member_cluster import MemberCluster
+from kube.objects.clusters.queue_clusters import QueueClusters
+from kube.objects.gang import Gang
+from kube.objects.queues.queue import GangQueue
+from kube.objects.ray import ABSENT
+
+MANAGER = "muster.dev/manager"
+"""Label of copies: the uid of kube-system of the cluster that sent them."""
+
+ORIGIN = "muster.dev/origin"
+"""Label beside it: the uid of the object there."""
+
+SENT = "muster.dev/sent"
+"""On a copy: which of its user's later wishes it has, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What of a RayCluster its user may change while it runs, and is carried to its copy once."""
+
+    suspend: bool = False
+    replicas: Mapping[str, int] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Return them as they are noted on the copy."""
+        told = {"suspend": self.suspend, "replicas": dict(sorted(self.replicas.items()))}
+        return msgspec.json.encode(told).decode()
+
+
+# ---- as the API server has it
+
+
+class _Group(Slim, frozen=True):
+    group_name: str = ""
+    replicas: int | None = None
+
+
+class _RaySpec(Part, frozen=True):
+    suspend: bool | None = None
+    managed_by: str | None = None
+    worker_group_specs: OrNull[tuple[_Group, ...]] = ()
+
+
+class RayObject(Slim, frozen=True):
+    """A RayCluster, its spec and status as they came."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = ABSENT
+    status: msgspec.Raw = ABSENT
+
+
+class _Asked(Slim, frozen=True):
+    manager: str = ""
+    uid: str = ""
+    attempt: int = 0
+    accepted_by: int = 0
+
+
+class OfferObject(Slim, frozen=True):
+    """A GangOffer without its template."""
+
+    metadata: OfferMeta = OfferMeta()
+    spec: _Asked = _Asked()
+    status: GangOfferStatus = GangOfferStatus()
+
+
+# ---- as it is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A RayCluster on the manager that may be sent to a member."""
+
+    metadata: ObjectMeta
+    spec: bytes
+    status: bytes
+    wishes: Wishes
+
+    @property
+    def is_going(self) -> bool:
+        """Whether its deletion was asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What the Gang of such a RayCluster says, by the manager's coordinator and by us."""
+
+    metadata: ObjectMeta
+    of: str
+    """The uid of the RayCluster."""
+    queue: str
+    priority: int
+    is_its_turn: bool
+    is_to_end: bool
+    dispatch: GangDispatch | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A GangQueue: the clusters of its gangs, None where they run on the manager."""
+
+    metadata: ObjectMeta
+    clusters: QueueClusters | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A GangOffer on a member."""
+
+    metadata: ObjectMeta
+    manager: str
+    of: str
+    attempt: int
+    accepted_by: int
+    phase: str
+    reason: str
+    message: str
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether its deletion was asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The RayCluster on a member that was created for a GangOffer."""
+
+    metadata: ObjectMeta
+    offer: str
+    """The uid of the GangOffer; empty where none owns it."""
+    of: str
+    """The uid of its original."""
+    groups: tuple[str, ...]
+    """The names of its worker groups, in their order."""
+    sent: str
+    status: bytes
+
+
+Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy
+
+
+def original_of(found: RayObject) -> Original | None:
+    """Return what is kept of a RayCluster of the manager; None where KubeRay manages it there."""
+    spec = msgspec.json.decode(found.spec, type=_RaySpec)
+    if spec.managed_by != names.MANAGED_ELSEWHERE:
+        return None
+    replicas = {each.group_name: each.replicas or 0 for each in spec.worker_group_specs}
+    wishes = Wishes(bool(spec.suspend), replicas)
+    return Original(found.metadata, bytes(found.spec), _status(found), wishes)
+
+
+def turn_of(gang: Gang) -> Turn | None:
+    """Return what is kept of a Gang; None of one that runs on the manager, or waits there."""
+    if gang.status.dispatch is None and gang.status.phase != QUOTA_RESERVED:
+        return None
+    return written_turn(gang)
+
+
+def written_turn(gang: Gang) -> Turn:
+    """Return the same of one that has a record."""
+    return Turn(
+        metadata=gang.metadata,
+        of=gang.spec.ray_cluster_uid,
+        queue=gang.spec.queue or names.DEFAULT_QUEUE,
+        priority=gang.spec.priority,
+        is_its_turn=is_its_turn(gang.status),
+        is_to_end=is_to_end(gang.status),
+        dispatch=gang.status.dispatch,
+    )
+
+
+def queue_of(queue: GangQueue) -> Queue:
+    """Return what is kept of a GangQueue."""
+    return Queue(queue.metadata, queue.spec.clusters)
+
+
+def answer_of(offer: OfferObject) -> Answer:
+    """Return what is kept of a GangOffer."""
+    said = offer.status
+    return Answer(
+        metadata=offer.metadata,
+        manager=offer.spec.manager,
+        of=offer.spec.uid,
+        attempt=offer.spec.attempt,
+        accepted_by=offer.spec.accepted_by,
+        phase=said.phase,
+        reason=said.reason,
+        message=said.message,
+    )
+
+
+def copy_of(found: RayObject) -> Copy:
+    """Return what is kept of a RayCluster of a member."""
+    spec = msgspec.json.decode(found.spec, type=_RaySpec)
+    owners = (each for each in found.metadata.owner_references if each.kind == OFFER_KIND)
+    return Copy(
+        metadata=found.metadata,
+        offer=next((each.uid for each in owners), ""),
+        of=found.metadata.labels.get(ORIGIN, ""),
+        groups=tuple(each.group_name for each in spec.worker_group_specs),
+        sent=found.metadata.annotations.get(SENT, ""),
+        status=_status(found),
+    )
+
+
+def parsed(written: bytes) -> dict[str, Any]:
+    """Return a part of an object that was kept as it came; empty where there is none."""
+    found = msgspec.json.decode(written)
+    return found if isinstance(found, dict) else {}
+
+
+def labels_match(wanted: Labels, labels: Labels) -> bool:
+    """Say whether an object has all the labels."""
+    return all(labels.get(key) == value for key, value in wanted.items())
+
+
+def _status(found: RayObject) -> bytes:
+    return bytes(found.status)

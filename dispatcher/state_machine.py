@@ -1,0 +1,237 @@
+"""Lets each RayCluster that is sent to members go on, as the leader of one term. Pure.
+
+Events and the moment go in, actions come out. A RayCluster is looked at when something of it
+changed or its moment has come; a member that does not answer holds up what waits for it alone.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from dispatcher.deciding import next_deeds
+from dispatcher.known import Known, Uids
+from dispatcher.messages import (
+    STATUS,
+    Act,
+    Action,
+    Deed,
+    Ended,
+    Event,
+    Failed,
+    Gone,
+    LeaseTaken,
+    MemberDown,
+    MemberUp,
+    MirrorStatus,
+    Seen,
+    TakeLease,
+    TermEnded,
+    TermStarted,
+    TimePassed,
+    WriteRecord,
+    place_of,
+)
+from dispatcher.reading import Copy
+from dispatcher.view import Look, View
+from runtime.controller.moment import Moment
+from runtime.controller.pause import Pause
+
+FIRST_FEW = 8
+"""Gangs of one queue that members are asked for at one time."""
+
+
+@dataclass(slots=True)
+class _Lease:
+    """The write of the leader's term on one member."""
+
+    ticket: int = 0
+    pause: Pause = field(default_factory=Pause)
+
+
+class DispatcherState:
+    """The state of one replica. Only a leader gets actions."""
+
+    def __init__(self) -> None:
+        self.known = Known()
+        self.leads = False
+        self._leases: dict[str, _Lease] = {}
+        self._asked: dict[str, set[str]] = {}
+        """By queue the gangs that members may be asked for."""
+        self._wakes: list[tuple[float, str]] = []
+        self._wake_of: dict[str, float] = {}
+        self._tickets = 0
+
+    @property
+    def next_wake(self) -> float | None:
+        """When time itself is an event: monotonic seconds, None for never."""
+        return self._wakes[0][0] if self._wakes else None
+
+    @property
+    def newest_term(self) -> int:
+        """The newest term on any record."""
+        views = self.known.views.values()
+        return max((each.dispatch.term for each in views if each.dispatch), default=0)
+
+    def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
+        """Take in what happened, and return what is to be done."""
+        concerned: dict[str, None] = {}
+        for event in events:
+            concerned.update(dict.fromkeys(self._take(event, moment)))
+        if not self.leads:
+            return []
+        concerned.update(dict.fromkeys(self._admitted(concerned)))
+        return [each for uid in concerned for each in self._advance(uid, moment)]
+
+    # --- taking in ----------------------------------------------------------------------------
+
+    def _take(self, event: Event, moment: Moment) -> Uids:
+        """Take one event in; returns what is to be looked at."""
+        found: Uids
+        match event:
+            case Seen(where, thing):
+                found = self.known.see(where, thing, moment)
+            case Gone(where, thing):
+                found = self.known.forget(where, thing)
+            case Ended():
+                found = self._ended(event, moment)
+            case LeaseTaken():
+                found = self._lease_taken(event, moment)
+            case MemberUp() | MemberDown():
+                found = self._turned(event)
+            case TermStarted() | TermEnded():
+                found = self._change_term(event, moment)
+            case TimePassed():
+                found = list(self._due(moment.now))
+        return found
+
+    def _change_term(self, event: TermStarted | TermEnded, moment: Moment) -> Uids:
+        """Begin or end a term; what an earlier one had under way is not known."""
+        self.leads = isinstance(event, TermStarted)
+        self._wakes, self._wake_of, self._leases, self._asked = [], {}, {}, {}
+        if isinstance(event, TermEnded):
+            return ()
+        return self.known.begin_term(event.term, event.manager, moment.now)
+
+    def _turned(self, event: MemberUp | MemberDown) -> Uids:
+        member = self.known.members.get(event.member)
+        if member is None:
+            return ()
+        member.up = isinstance(event, MemberUp)
+        if isinstance(event, MemberDown):
+            member.why_down, member.term = event.why, 0
+            self._leases.pop(event.member, None)
+            self.known.lose(event.member)
+        return self.known.involved()
+
+    def _ended(self, event: Ended, moment: Moment) -> Uids:
+        view = self.known.views.get(event.uid)
+        if view is None or view.under_way.get(event.lane, (0, ""))[0] != event.ticket:
+            return ()
+        del view.under_way[event.lane]
+        pause = view.pauses.setdefault(event.lane, Pause())
+        if isinstance(event.result, Failed):
+            pause.lengthen(moment.now)
+            view.faults[event.lane] = event.result.error
+            view.mirrored = None if event.lane == STATUS else view.mirrored
+            return (event.uid,)
+        pause.end()
+        view.faults.pop(event.lane, None)
+        for where, thing in event.result.things:
+            self.known.see(where, thing, moment)
+            if isinstance(thing, Copy):
+                view.created.add(thing.offer)
+        return (event.uid,)
+
+    def _lease_taken(self, event: LeaseTaken, moment: Moment) -> Uids:
+        lease, member = self._leases.get(event.member), self.known.members.get(event.member)
+        if lease is None or member is None or lease.ticket != event.ticket:
+            return ()
+        lease.ticket = 0
+        if event.error:
+            lease.pause.lengthen(moment.now)
+        else:
+            member.term = event.term
+        return list(member.gangs)
+
+    def _due(self, now: float) -> Iterator[str]:
+        while self._wakes and self._wakes[0][0] <= now:
+            at, uid = heapq.heappop(self._wakes)
+            if self._wake_of.get(uid) == at:
+                del self._wake_of[uid]
+                yield uid
+
+    # --- acting -------------------------------------------------------------------------------
+
+    def _admitted(self, concerned: Mapping[str, None]) -> Uids:
+        """Choose anew the gangs that members are asked for; returns those that were not before."""
+        views = (self.known.views.get(uid) for uid in concerned)
+        queues = {each.turn.queue for each in views if each is not None and each.turn is not None}
+        queues |= {queue for queue, asked in self._asked.items() if not asked.isdisjoint(concerned)}
+        fresh: list[str] = []
+        for queue in sorted(queues):
+            before, now = self._asked.get(queue, set()), self._first_few(queue)
+            self._asked[queue] = now
+            fresh += sorted(now - before)
+        return fresh
+
+    def _first_few(self, queue: str) -> set[str]:
+        waiting = [
+            (-view.turn.priority, view.turn.metadata.creation_timestamp or "", uid)
+            for uid, view in self.known.views.items()
+            if view.turn is not None and view.turn.queue == queue and view.waits_for_member
+        ]
+        return {uid for _, _, uid in heapq.nsmallest(FIRST_FEW, waiting)}
+
+    def _advance(self, uid: str, moment: Moment) -> Iterator[Action]:
+        view = self.known.views.get(uid)
+        if view is None:
+            return
+        if not view.is_left:
+            del self.known.views[uid]
+            return
+        look = self._look(view, moment)
+        for each in next_deeds(look):
+            if isinstance(each, TakeLease):
+                yield from self._take_lease(each, look)
+            else:
+                yield self._act(view, *each, moment)
+        if look.wakes:
+            self._wake(uid, min(look.wakes))
+
+    def _look(self, view: View, moment: Moment) -> Look:
+        queue = view.turn.queue if view.turn is not None else ""
+        return Look(
+            view=view,
+            members=self.known.members,
+            clusters=self.known.queues.get(queue),
+            may_ask=view.uid in self._asked.get(queue, ()),
+            manager=self.known.manager,
+            moment=moment,
+        )
+
+    def _act(self, view: View, lane: str, deed: Deed, moment: Moment) -> Act:
+        self._tickets += 1
+        view.under_way[lane] = self._tickets, place_of(deed)
+        if isinstance(deed, WriteRecord):
+            view.told_at = moment.now
+        elif isinstance(deed, MirrorStatus):
+            view.mirrored = deed.status
+        return Act(view.uid, lane, self._tickets, deed)
+
+    def _take_lease(self, asked: TakeLease, look: Look) -> Iterator[TakeLease]:
+        """Have the term written on a member, once for all gangs that need it."""
+        lease = self._leases.setdefault(asked.member, _Lease())
+        if lease.ticket:
+            return
+        if lease.pause.not_before > look.moment.now:
+            look.wakes.append(lease.pause.not_before)
+            return
+        self._tickets += 1
+        lease.ticket = self._tickets
+        yield replace(asked, ticket=self._tickets)
+
+    def _wake(self, uid: str, at: float) -> None:
+        known = self._wake_of.get(uid)
+        if known is None or at < known:
+            self._wake_of[uid] = at
+            heapq.heappush(self._wakes, (at, uid))

@@ -1,0 +1,49 @@
+"""Makes objects of a manager as the dispatcher's state machine sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from dispatcher.reading import Original, RayObject, original_of
+from kube.objects import names
+from kube.objects.base import ObjectMeta
+from kube.objects.clusters.member_cluster import MemberCluster, MemberClusterSpec
+
+MANAGER = "uid-of-the-manager"
+TEAM = "team"
+Json = dict[str, Any]
+
+
+def meta(name: str, uid: str = "", **more: Any) -> ObjectMeta:
+    return ObjectMeta(name=name, namespace=TEAM, uid=uid or f"uid-{name}", **more)
+
+
+def ray_cluster(name: str, *, suspend: bool = False, workers: int = 2, **more: Any) -> RayObject:
+    """A RayCluster as the API server of the manager has it."""
+    spec = {
+        "managedBy": names.MANAGED_ELSEWHERE,
+        "suspend": suspend,
+        "headGroupSpec": {"template": {}},
+        "workerGroupSpecs": [{"groupName": "workers", "replicas": workers}],
+    }
+    fields: Json = {
+        "resource_version": "1",
+        "generation": 1,
+        "labels": {names.QUEUE: "all"},
+        **more,
+    }
+    return RayObject(meta(name, **fields), msgspec.Raw(msgspec.json.encode(spec)))
+
+
+def original(name: str, **more: Any) -> Original:
+    found = original_of(ray_cluster(name, **more))
+    assert found is not None
+    return found
+
+
+def member_cluster(name: str, labels: Json | None = None, **spec: Any) -> MemberCluster:
+    fields: Json = {"namespaces": (TEAM,), **spec}
+    named = ObjectMeta(name=name, uid=f"uid-{name}", labels=labels or {})
+    return MemberCluster(named, MemberClusterSpec(**fields))

@@ -1,0 +1,209 @@
+"""A manager and members side by side, with a dispatcher that runs from this checkout."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kube.objects import names
+from testbed import components
+from testbed.cluster import Cluster
+from testbed.muster import CRDS, NAMESPACE, start_dispatcher, start_muster, with_muster
+from testbed.options import Options
+from testbed.processes import Process
+from testbed.waiting import wait_until
+from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import Json, gang, group
+from tests.rights_plugin import MANIFESTS
+
+TEAM = "team"
+QUEUE = "all"
+LONG = 240.0
+"""Seconds that a busy machine may take for a step."""
+PODS = 3
+"""Of a gang; each member has room for so many."""
+
+_CORE = "/api/v1/namespaces"
+_MEMBERS = f"/apis/{names.API_VERSION}/memberclusters"
+QUEUES = f"/apis/{names.API_VERSION}/gangqueues"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNT = "muster-dispatcher-member"
+
+
+@dataclass
+class Site:
+    """A manager, and members by name."""
+
+    manager: Plot
+    members: dict[str, Plot]
+    dispatchers: list[Process] = field(default_factory=list)
+
+    def start_dispatcher(self, **settings: str) -> Process:
+        """Start one more replica."""
+        name = f"dispatcher-{len(self.dispatchers)}"
+        found = start_dispatcher(self.manager.cluster, name, {"PROBE_SECONDS": "1", **settings})
+        self.dispatchers.append(found)
+        return found
+
+    # ---- what people write
+
+    def join(self, name: str, plot: Plot, **spec: Any) -> None:
+        """Write the Secret and the MemberCluster of a member."""
+        kubeconfig = plot.cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+        self.write_secret(name, whole(kubeconfig))
+        secret = {"name": f"member-{name}"}
+        body = {
+            "apiVersion": names.API_VERSION,
+            "kind": "MemberCluster",
+            "metadata": {"name": name, "labels": {"fleet": "gpu"}},
+            "spec": {"kubeconfigSecret": secret, "namespaces": [TEAM], **spec},
+        }
+        self.manager.cluster.api.create(_MEMBERS, body)
+
+    def write_secret(self, name: str, kubeconfig: bytes) -> None:
+        """Write the kubeconfig of a member, or another one."""
+        api = self.manager.cluster.api
+        data = {"kubeconfig": base64.b64encode(kubeconfig).decode()}
+        path, secret = f"{_CORE}/{NAMESPACE}/secrets", f"member-{name}"
+        if api.exists(f"{path}/{secret}"):
+            change = ("--type=merge", "-p", json.dumps({"data": data}))
+            self.manager.cluster.kubectl("patch", "secret", secret, "-n", NAMESPACE, *change)
+        else:
+            api.create(path, {"metadata": {"name": secret}, "data": data})
+
+    def member_cluster(self, name: str) -> Json:
+        """The MemberCluster as it is now."""
+        return self.manager.cluster.api.get(f"{_MEMBERS}/{name}")
+
+    def condition(self, name: str, kind: str = "Connected") -> Json:
+        """One condition of a MemberCluster; empty while there is none."""
+        found = self.member_cluster(name).get("status", {}).get("conditions", ())
+        return next((each for each in found if each["type"] == kind), {})
+
+    def wait_connected(self, *members: str) -> None:
+        """Wait until members answer."""
+        for name in members or tuple(self.members):
+            seen = partial(self.condition, name)
+            wait_until(partial(_is_true, seen), f"{name} to be connected", LONG, seen=seen)
+
+    def submit(self, name: str, workers: int = PODS - 1) -> Json:
+        """Create a RayCluster of the queue with clusters."""
+        made = gang(name, group(replicas=workers), labels={names.QUEUE: QUEUE})
+        return self.manager.create(made)
+
+    # ---- what is seen
+
+    def dispatch(self, name: str) -> Json:
+        """The record of a gang; empty while there is none."""
+        found: Json = (self.manager.get("Gang", name).get("status") or {}).get("dispatch") or {}
+        return found
+
+    def running(self) -> dict[str, list[str]]:
+        """By RayCluster the members on which any pod of it has a node."""
+        found: dict[str, list[str]] = {}
+        for member, plot in self.members.items():
+            for each in plot.all("RayCluster"):
+                name = each["metadata"]["name"]
+                if plot.bound(name):
+                    found.setdefault(name, []).append(member)
+        return found
+
+    def whole(self, name: str) -> str:
+        """The member on which all of a gang runs; empty where none does."""
+        now = self.running()
+        assert all(len(where) == 1 for where in now.values()), now
+        return next((each for each in self.members if self.is_whole_on(each, name)), "")
+
+    def is_whole_on(self, member: str, name: str) -> bool:
+        """Tell whether all of a gang runs on a member; no other is asked."""
+        return len(self.members[member].bound(name)) == PODS
+
+    def clear(self) -> None:
+        """Delete all gangs, and wait until members have nothing of them."""
+        for each in self.manager.all("RayCluster"):
+            self.manager.delete("RayCluster", each["metadata"]["name"])
+        for plot in self.members.values():
+            wait_until(partial(_is_empty, plot), "nothing to be left", LONG)
+
+    def kill_dispatchers(self) -> None:
+        """End all replicas as a lost node does."""
+        for each in self.dispatchers:
+            each.kill()
+
+
+def whole(kubeconfig: Path) -> bytes:
+    """A kubeconfig with its authority in it: one that names files is refused."""
+    found = yaml.safe_load(kubeconfig.read_text())
+    (entry,) = found["clusters"]
+    authority = Path(entry["cluster"].pop("certificate-authority")).read_bytes()
+    entry["cluster"]["certificate-authority-data"] = base64.b64encode(authority).decode()
+    return yaml.safe_dump(found).encode()
+
+
+def _is_true(condition: Callable[[], Json]) -> bool:
+    return bool(condition().get("status") == "True")
+
+
+def _is_empty(plot: Plot) -> bool:
+    return not plot.all("GangOffer") and not plot.all("Pod")
+
+
+@contextmanager
+def started(folder: Path, members: Sequence[str] = ("east", "west")) -> Iterator[Site]:
+    """Start control planes: a manager without KubeRay and nodes, and members with room for one."""
+    with ExitStack() as stack:
+        manager = _manager(folder / "manager", stack)
+        found = {name: _member(folder / name, stack) for name in members}
+        site = Site(manager, found)
+        for name, plot in found.items():
+            site.join(name, plot)
+        yield site
+
+
+def _manager(folder: Path, stack: ExitStack) -> Plot:
+    """Start a control plane that runs no pods, with the definitions that a manager has."""
+    crds = (*CRDS, MANIFESTS / "dispatcher" / "crds" / "memberclusters.yaml")
+    bare = Options(kwok=False, scheduler=False, crds=crds)
+    cluster = stack.enter_context(Cluster.start(folder, bare))
+    cluster.process(components.KUBERAY).stop()  # its definitions alone are wanted
+    start_muster(cluster, settings={"DISPATCH": "true"}, components=["dispatcher"])
+    cluster.create_namespace(TEAM)
+    return Plot(cluster, TEAM)
+
+
+def _member(folder: Path, stack: ExitStack) -> Plot:
+    options = Options(crds=(MANIFESTS / "member" / "crds" / "gangoffers.yaml",))
+    cluster = stack.enter_context(Cluster.start(folder, with_muster(options)))
+    start_muster(cluster, settings={"GANG_OFFERS": "true"}, components=["member"])
+    cluster.create_namespace(TEAM)
+    _bind(cluster)
+    cluster.api.create(QUEUES, queue())
+    plot = Plot(cluster, TEAM)
+    plot.add_node(PODS)
+    return plot
+
+
+def _bind(cluster: Cluster) -> None:
+    """Let the account of the dispatcher act in the one namespace."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT}
+    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    body = {"metadata": {"name": ACCOUNT}, "roleRef": role, "subjects": [account]}
+    cluster.api.create(f"{_RBAC}/namespaces/{TEAM}/rolebindings", body)
+
+
+def queue(**spec: Any) -> Json:
+    """The queue: on the manager with clusters, on a member without."""
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "GangQueue",
+        "metadata": {"name": QUEUE},
+        "spec": {"namespaceSelector": {}, **spec},
+    }

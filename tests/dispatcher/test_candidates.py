@@ -1,0 +1,60 @@
+"""Which members are asked for a gang, and what is said of the others."""
+
+from typing import Any
+
+from dispatcher.candidates import LONGEST_REFUSAL, Member, chosen, one_line, refusals
+from kube.objects.clusters.queue_clusters import ClusterSelector, QueueClusters
+from tests.dispatcher.objects import TEAM, member_cluster
+
+ALL = QueueClusters()
+
+
+def member(name: str, *, up: bool = True, gangs: int = 0, **more: Any) -> Member:
+    uids = {str(number) for number in range(gangs)}
+    return Member(member_cluster(name, **more), up, "" if up else "no answer", gangs=uids)
+
+
+def by_name(*members: Member) -> dict[str, Member]:
+    return {each.name: each for each in members}
+
+
+def test_those_of_the_order_come_first_and_of_the_others_the_emptiest() -> None:
+    members = by_name(member("a", gangs=2), member("b"), member("c", gangs=9), member("d"))
+    assert chosen(QueueClusters(order=("c", "x")), TEAM, members) == ["c", "b", "d", "a"]
+
+
+def test_a_selector_takes_members_with_all_of_its_labels() -> None:
+    gpu = {"gpu": "h100", "site": "north"}
+    members = by_name(member("a", labels=gpu), member("b", labels={"gpu": "h100"}), member("c"))
+    clusters = QueueClusters(selector=ClusterSelector(match_labels=gpu))
+    assert chosen(clusters, TEAM, members) == ["a"]
+    assert refusals(clusters, "other", members, {})[0].cluster == "a"
+
+
+def test_who_takes_nothing_says_why_in_one_line() -> None:
+    members = by_name(
+        member("asked"),
+        member("away", up=False),
+        member("cordoned", state="Cordoned"),
+        member("drained", state="Drained"),
+        member("foreign", namespaces=("others",)),
+        member("silent"),
+    )
+    assert chosen(ALL, TEAM, members) == ["asked", "silent"]
+    said = refusals(ALL, TEAM, members, {"asked": "0 of 2\n workers fit"})
+    assert {each.cluster: each.message for each in said} == {
+        "asked": "0 of 2 workers fit",
+        "away": "not connected: no answer",
+        "cordoned": "it is Cordoned",
+        "drained": "it is Drained",
+        "foreign": f"namespace {TEAM} is not among spec.namespaces of MemberCluster foreign",
+    }
+
+
+def test_who_refused_for_reasons_of_its_own_is_left_out_for_a_time() -> None:
+    members = by_name(member("a"), member("b"))
+    assert chosen(ALL, TEAM, members, {"a": "NameTaken"}) == ["b"]
+
+
+def test_a_line_has_the_length_that_the_record_allows() -> None:
+    assert len(one_line("x" * 5000)) == LONGEST_REFUSAL

@@ -1,0 +1,181 @@
+"""The dispatcher on three control planes: a gang runs whole on one member, once."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.objects import names
+from testbed import components
+from testbed.errors import TestbedError
+from testbed.waiting import wait_until
+from tests.controlplane.plot import Plot
+from tests.dispatcher.site import LONG, QUEUES, Site, queue, started
+
+pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(1800)]
+
+_POLICIES = "/apis/admissionregistration.k8s.io/v1"
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with started(tmp_path_factory.mktemp("clusters")) as found:
+        found.manager.cluster.api.create(QUEUES, queue(clusters={}))
+        yield found
+
+
+@pytest.fixture
+def site(standing: Site) -> Iterator[Site]:
+    """The clusters with a dispatcher, and nothing left when the test is over."""
+    standing.start_dispatcher()
+    standing.wait_connected()
+    yield standing
+    standing.clear()
+    standing.kill_dispatchers()
+
+
+def whole(site: Site, *gangs: str) -> list[str]:
+    """Those that run whole, each on one member."""
+    return [name for name in gangs if site.whole(name)]
+
+
+def refusals(site: Site, name: str) -> dict[str, str]:
+    found = site.dispatch(name).get("refusals", ())
+    return {each["cluster"]: each.get("message", "") for each in found}
+
+
+def test_of_three_gangs_two_run_and_the_third_says_why_for_each_and_follows(site: Site) -> None:
+    gangs = ("one", "two", "three")
+    for name in gangs:
+        site.submit(name)
+    wait_until(lambda: len(whole(site, *gangs)) == 2, "two gangs to run", seconds=LONG)
+    (third,) = {*gangs} - {*whole(site, *gangs)}
+
+    def says_why() -> bool:
+        said = refusals(site, third)
+        return {*said} == {"east", "west"} and all("fit" in each for each in said.values())
+
+    wait_until(says_why, "the third to say why", seconds=LONG, seen=lambda: site.dispatch(third))
+    first = next(name for name in gangs if name != third)
+    where = site.whole(first)
+    record = site.dispatch(first)
+    assert (record["cluster"], record["phase"]) == (where, "Started")
+    site.manager.wait_phase(first, "Running")
+    site.manager.wait_phase(third, "QuotaReserved")
+
+    copy = site.members[where].get("RayCluster", first)
+    assert "managedBy" not in copy["spec"]
+    (owner,) = copy["metadata"]["ownerReferences"]
+    assert owner["kind"] == "GangOffer"
+
+    def mirrored() -> bool:
+        found = site.manager.get("RayCluster", first)
+        said = {each["type"]: each for each in found.get("status", {}).get("conditions", ())}
+        is_seen = found["status"].get("observedGeneration") == found["metadata"]["generation"]
+        return is_seen and where in said["muster.dev/Dispatched"]["message"]
+
+    wait_until(mirrored, "its status to come up", seconds=LONG)
+    site.manager.delete("RayCluster", first)
+    wait_until(
+        lambda: third in whole(site, third) and site.whole(third) == where,
+        "the third to follow",
+        seconds=LONG,
+    )
+    assert site.member_cluster(where)["status"]["uid"]
+
+
+def test_a_dispatcher_that_dies_between_record_and_start_has_a_successor(site: Site) -> None:
+    for plot in site.members.values():
+        _refuse_acceptances(plot)
+    site.submit("train")
+
+    def recorded() -> str:
+        return str(site.dispatch("train").get("cluster", ""))
+
+    where = wait_until(recorded, "a member to be on record", seconds=LONG)
+    site.kill_dispatchers()
+    assert not any(plot.all("RayCluster") for plot in site.members.values())
+    for plot in site.members.values():
+        _allow_acceptances(plot)
+    site.start_dispatcher()
+    wait_until(lambda: whole(site, "train"), "the gang to run", seconds=LONG)
+    record = site.dispatch("train")
+    assert record["attempt"] > 1 or record["cluster"] == where
+    assert len(site.running()) == 1
+
+
+def test_a_member_that_hangs_delays_no_gang_and_what_went_meanwhile_is_withdrawn(
+    site: Site,
+) -> None:
+    site.submit("first")
+    wait_until(lambda: whole(site, "first"), "the first to run", seconds=LONG)
+    away = site.whole("first")
+    other = next(name for name in site.members if name != away)
+    server = site.members[away].cluster.process(components.API_SERVER)
+    with server.paused():
+        site.submit("second")
+
+        def runs() -> bool:
+            return site.is_whole_on(other, "second")
+
+        wait_until(runs, "the second to run elsewhere", seconds=LONG)
+        wait_until(
+            lambda: site.condition(away)["status"] == "False",
+            "the member to be told lost",
+            seconds=LONG,
+        )
+        site.manager.delete("RayCluster", "first")
+    wait_until(
+        lambda: not site.members[away].all("GangOffer"), "the first to be withdrawn", seconds=LONG
+    )
+    assert whole(site, "second") == ["second"]
+
+
+# ---- a member that takes offers and refuses acceptances
+
+_NAME = "test-no-acceptance"
+_POLICY = {
+    "metadata": {"name": _NAME},
+    "spec": {
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": [names.GROUP],
+                    "apiVersions": ["*"],
+                    "operations": ["UPDATE"],
+                    "resources": ["gangoffers"],
+                }
+            ]
+        },
+        "validations": [{"expression": "!has(object.spec.acceptedBy)"}],
+    },
+}
+_BINDING = {
+    "metadata": {"name": _NAME},
+    "spec": {"policyName": _NAME, "validationActions": ["Deny"]},
+}
+
+
+def _refuse_acceptances(plot: Plot) -> None:
+    """Have the API server of a member refuse them, and wait until it does."""
+    api = plot.cluster.api
+    api.create(f"{_POLICIES}/validatingadmissionpolicies", _POLICY)
+    api.create(f"{_POLICIES}/validatingadmissionpolicybindings", _BINDING)
+    template = {"name": "asked", "spec": {}}
+    asked = {"manager": "test", "uid": "test", "attempt": 1, "template": template}
+    head = {"apiVersion": names.API_VERSION, "kind": "GangOffer", "metadata": {"name": "asked"}}
+    plot.create({**head, "spec": asked})
+
+    def refused() -> bool:
+        try:
+            plot.patch("GangOffer", "asked", {"spec": {"acceptedBy": 1}})
+        except TestbedError:
+            return True
+        return False
+
+    wait_until(refused, "acceptances to be refused", seconds=LONG)
+    plot.delete("GangOffer", "asked")
+
+
+def _allow_acceptances(plot: Plot) -> None:
+    for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
+        plot.cluster.kubectl("delete", kind, _NAME)

@@ -1,0 +1,304 @@
+"""The dispatcher's state machine, with API servers and coordinators played around it."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dispatcher.messages import (
+    HERE,
+    AskMember,
+    CloseRecord,
+    CreateCopy,
+    Gone,
+    MirrorStatus,
+    PatchCopy,
+    PatchOffer,
+    Seen,
+    TakeLease,
+    WithdrawOffer,
+    WriteRecord,
+)
+from dispatcher.mirroring import DISPATCHED
+from kube.objects.clusters.dispatch import CLOSED, STARTED
+from kube.objects.clusters.queue_clusters import QueueClusters
+from tests.dispatcher.objects import member_cluster
+from tests.dispatcher.world import World
+
+EAST_FIRST = QueueClusters(order=("east", "west"))
+
+
+def test_a_gang_is_asked_for_recorded_accepted_and_only_then_created() -> None:
+    world = World(EAST_FIRST, east=1, west=1)
+    world.submit("train")
+    world.settle(3.0)
+    assert world.runs() == {"train": ["east"]}
+    assert not world.members["west"].answers
+    kinds = [type(getattr(each, "deed", each)) for each in world.log]
+    order = [
+        kinds.index(each) for each in (AskMember, TakeLease, PatchOffer, CreateCopy, MirrorStatus)
+    ]
+    assert order == sorted(order)
+    choice = next(each for each in world.written(WriteRecord) if each.dispatch.cluster)
+    assert choice.dispatch.cluster == "east"
+    (copy,) = world.written(CreateCopy)
+    assert "managedBy" not in copy.body["spec"]
+    (owner,) = copy.body["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == (
+        "GangOffer",
+        next(iter(world.members["east"].answers.values())).metadata.uid,
+    )
+    assert world.dispatch("train").phase == STARTED
+
+
+def test_of_three_gangs_two_run_and_the_third_says_why_for_each_and_follows_on_what_is_freed() -> (
+    None
+):
+    world = World(east=1, west=1)
+    for name in ("one", "two", "three"):
+        world.submit(name)
+    world.settle(5.0)
+    running = world.runs()
+    assert len(running) == 2
+    (third,) = {"one", "two", "three"} - running.keys()
+    refusals = {each.cluster: each.message for each in world.dispatch(third).refusals}
+    assert refusals == dict.fromkeys(("east", "west"), "0 of 2 workers fit")
+
+    first = min(running)
+    world.delete(first)
+    world.settle(2.0)
+    assert world.runs()[third] == running[first]
+    assert not any(
+        each.of == f"uid-{first}" for m in world.members.values() for each in m.answers.values()
+    )
+
+
+def test_a_member_that_hangs_delays_no_gang_that_fits_elsewhere() -> None:
+    world = World(EAST_FIRST, east=1, west=1)
+    world.members["east"].hangs = True
+    world.submit("train")
+    world.settle(1.0)
+    assert world.runs() == {"train": ["west"]}
+    world.submit("next")
+    world.settle(3.0)
+    said = {each.cluster: each.message for each in world.dispatch("next").refusals}
+    assert "fit" in said["west"]
+    world.cut("east")
+    world.settle(3.0)
+    said = {each.cluster: each.message for each in world.dispatch("next").refusals}
+    assert said["east"] == "not connected: no answer"
+
+
+def test_an_attempt_that_its_member_closed_is_followed_by_another_once_it_is_its_turn() -> None:
+    world = World(EAST_FIRST, east=1, west=1)
+    world.submit("train")
+    world.settle(3.0)
+    world.close("east", "train", "RoomLost")
+    (closed,) = world.written(CloseRecord)
+    assert (closed.dispatch.cluster, closed.dispatch.phase) == ("east", CLOSED)
+    assert world.dispatch("train").message == "east: RoomLost: so it is"
+    assert world.runs() == {}
+    world.settle(3.0)
+    assert world.runs() == {"train": ["west"]}, "east is left alone for a time"
+    assert world.dispatch("train").attempt == 2
+    assert not world.members["east"].answers
+
+
+def test_a_gang_that_goes_while_its_member_is_away_is_withdrawn_by_uid_when_it_is_back() -> None:
+    world = World(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    (offer,) = world.members["east"].answers.values()
+    world.members["east"].hangs = True
+    world.cut("east")
+    world.delete("train")
+    world.settle(3.0)
+    assert world.members["east"].answers
+    world.members["east"].hangs = False
+    world.connect("east")
+    world.settle(1.0)
+    assert not world.members["east"].answers
+    (withdrawn,) = world.written(WithdrawOffer)
+    assert withdrawn.answer.metadata.uid == offer.metadata.uid
+
+
+def test_the_next_leader_goes_on_between_record_and_start() -> None:
+    world = World(east=1, west=1)
+    world.refuse = {PatchOffer}
+    world.submit("train")
+    world.settle(1.0)
+    where = world.dispatch("train").cluster
+    assert where
+    assert world.runs() == {}
+    world.refuse = set()
+    world.lead()
+    world.settle(2.0)
+    assert world.runs() == {"train": [where]}
+    assert world.dispatch("train").term == world.members[where].lease == 2
+
+
+def test_a_gang_whose_record_was_deleted_is_found_on_its_member() -> None:
+    world = World(east=1, west=1)
+    world.submit("train")
+    world.settle(3.0)
+    where = world.dispatch("train").cluster
+    world.lead()
+    world.write_turn("train", dispatch=None, is_its_turn=True)
+    world.settle(3.0)
+    assert world.runs() == {"train": [where]}
+    assert world.dispatch("train").cluster == where
+
+
+def test_a_gang_that_loses_its_quota_is_withdrawn_and_its_attempt_closed() -> None:
+    world = World(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    world.write_turn("train", is_its_turn=False, is_to_end=True)
+    world.settle(1.0)
+    assert world.runs() == {}
+    assert world.dispatch("train").phase == CLOSED
+    world.write_turn("train", is_its_turn=True, is_to_end=False)
+    world.settle(3.0)
+    assert world.runs() == {"train": ["east"]}
+
+
+def test_a_gang_that_waits_and_loses_its_turn_is_asked_for_no_more() -> None:
+    world = World(east=0)
+    world.submit("train")
+    world.settle(3.0)
+    assert world.members["east"].answers
+    world.write_turn("train", is_its_turn=False, is_to_end=True)
+    world.settle(1.0)
+    assert not world.members["east"].answers
+    assert world.dispatch("train").phase == CLOSED
+
+
+def test_of_a_queue_members_are_asked_for_the_first_few_alone() -> None:
+    world = World(east=0)
+    for number in range(12):
+        world.submit(f"g{number:02}")
+    world.settle(3.0)
+    assert len(world.members["east"].answers) == 8
+    world.delete("g00")
+    world.settle(1.0)
+    assert len(world.members["east"].answers) == 8
+
+
+def test_members_beyond_three_are_asked_after_a_time() -> None:
+    world = World(QueueClusters(order=tuple("abcd")), a=0, b=0, c=0, d=1)
+    world.submit("train")
+    world.settle(30.0)
+    assert not world.members["d"].answers
+    world.settle(40.0)
+    assert world.runs() == {"train": ["d"]}
+
+
+def test_what_its_user_changes_goes_down_once() -> None:
+    world = World(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    world.edit("train", workers=4)
+    (patch,) = world.written(PatchCopy)
+    assert patch.operations[1:-1] == [
+        {"op": "add", "path": "/spec/workerGroupSpecs/0/replicas", "value": 4}
+    ]
+    world.settle(3.0)
+    assert len(world.written(PatchCopy)) == 1
+    world.edit("train", workers=4, suspend=True)
+    assert world.written(PatchCopy)[-1].operations[1:-1] == [
+        {"op": "add", "path": "/spec/suspend", "value": True}
+    ]
+
+
+def test_the_status_of_a_copy_comes_up_with_the_cluster_and_the_generation_of_its_original() -> (
+    None
+):
+    world = World(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    world.edit("train", workers=3)
+    world.report("east", "train", state="ready", observedGeneration=0, readyWorkerReplicas=3)
+    status = world.statuses["train"]
+    assert (status["state"], status["observedGeneration"]) == ("ready", 2)
+    (condition,) = status["conditions"]
+    assert (condition["type"], condition["message"]) == (DISPATCHED, "it runs on cluster east")
+    written = len(world.written(MirrorStatus))
+    world.settle(3.0)
+    assert len(world.written(MirrorStatus)) == written
+
+    world.close("east", "train", "Ended")
+    world.settle(0.0)
+    assert "state" not in world.statuses["train"]
+
+
+def test_a_cordoned_member_takes_nothing_new_and_keeps_what_it_has() -> None:
+    world = World(east=2)
+    world.submit("train")
+    world.settle(3.0)
+    world.tell(Seen(HERE, member_cluster("east", state="Cordoned")))
+    world.submit("next")
+    world.settle(3.0)
+    assert world.runs() == {"train": ["east"]}
+    assert [each.message for each in world.dispatch("next").refusals] == ["it is Cordoned"]
+
+
+def test_an_offer_that_is_gone_is_looked_for_before_another_attempt_is_made() -> None:
+    world = World(east=1, west=1)
+    world.submit("train")
+    world.settle(3.0)
+    where = world.dispatch("train").cluster
+    member = world.members[where]
+    ((name, answer),) = member.answers.items()
+    member.answers.clear()
+    world.tell(Gone(where, answer))
+    (closed,) = world.written(CloseRecord)
+    assert closed.offer == name
+    world.settle(3.0)
+    assert world.dispatch("train").attempt == 2
+
+
+@settings(max_examples=25, deadline=None)
+@given(history=st.binary(min_size=20, max_size=80))
+def test_whatever_is_lost_or_late_no_gang_runs_twice_and_all_that_fit_run_in_the_end(
+    history: bytes,
+) -> None:
+    world = World(east=1, west=1)
+    for name in GANGS:
+        world.submit(name)
+    for choice in history:
+        happen(world, choice)
+        once(world)
+    world.heal()
+    world.settle(150.0, each=1.0)
+    once(world)
+    assert len(world.runs()) == 2
+
+
+GANGS = ("one", "two", "three")
+
+
+def once(world: World) -> None:
+    assert all(len(where) == 1 for where in world.runs().values()), world.runs()
+
+
+def happen(world: World, choice: int) -> None:
+    """Have one of the things happen that a byte can choose."""
+    member = world.members[("east", "west")[choice % 2]]
+    name = GANGS[choice % 3]
+    match choice // 6 % 9:
+        case 0 | 1:
+            world.settle(1.0)
+        case 2:
+            member.hangs = True
+        case 3:
+            world.arrive(member.name)
+        case 4:
+            member.hangs = True
+            world.cut(member.name)
+        case 5:
+            member.hangs = False
+            world.connect(member.name)
+        case 6:
+            world.lead()
+        case 7:
+            world.close(member.name, name, "Preempted")
+        case 8:
+            world.refuse ^= {PatchOffer if choice % 2 else WriteRecord}

@@ -1,0 +1,376 @@
+"""Plays the API servers and the coordinators around the dispatcher's state machine.
+
+What it asks for is carried out at once, in the order it came, but for members that hang: what is
+for them waits. Coordinators of members go by `dispatcher.protocol.offering`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from dispatcher.messages import (
+    HERE,
+    Act,
+    Action,
+    AskMember,
+    CloseRecord,
+    CreateCopy,
+    Done,
+    Ended,
+    Event,
+    Failed,
+    Gone,
+    LeaseTaken,
+    MemberDown,
+    MemberUp,
+    MirrorStatus,
+    PatchCopy,
+    PatchOffer,
+    Seen,
+    TakeLease,
+    TermEnded,
+    TermStarted,
+    TimePassed,
+    WithdrawOffer,
+    WriteRecord,
+    place_of,
+)
+from dispatcher.reading import (
+    Answer,
+    Copy,
+    Original,
+    Queue,
+    RayObject,
+    Thing,
+    Turn,
+    copy_of,
+)
+from dispatcher.state_machine import DispatcherState
+from kube.objects.base import ObjectMeta
+from kube.objects.clusters.dispatch import CLOSED, GangDispatch
+from kube.objects.clusters.queue_clusters import QueueClusters
+from runtime.controller.moment import Moment
+from tests.dispatcher.objects import MANAGER, Json, member_cluster, meta, original
+
+
+@dataclass
+class FakeMember:
+    """A member: what it has, and how many gangs its nodes hold."""
+
+    name: str
+    room: int
+    answers: dict[str, Answer] = field(default_factory=dict)
+    copies: dict[str, Copy] = field(default_factory=dict)
+    lease: int = 0
+    hangs: bool = False
+    waiting: list[Action] = field(default_factory=list)
+
+    @property
+    def free(self) -> int:
+        held = [each for each in self.answers.values() if each.phase in ("Offered", "Started")]
+        return self.room - len(held)
+
+
+class World:
+    """A manager and members around one leader."""
+
+    def __init__(self, clusters: QueueClusters | None = None, **rooms: int) -> None:
+        self.now = 1000.0
+        self.state = DispatcherState()
+        self.members = {name: FakeMember(name, room) for name, room in rooms.items()}
+        self.turns: dict[str, Turn] = {}
+        self.originals: dict[str, Original] = {}
+        self.statuses: dict[str, Json] = {}
+        self.log: list[Action] = []
+        self.term = 0
+        self.refuse: set[type] = set()
+        """Kinds of writes that fail from now on."""
+        self._versions = count(10)
+        self.tell(Seen(HERE, Queue(ObjectMeta(name="all"), clusters or QueueClusters())))
+        for name in rooms:
+            self.tell(Seen(HERE, member_cluster(name)))
+        self.lead()
+
+    # ---- what happens
+
+    def lead(self) -> None:
+        """Have another leader begin; it connects to all members that do not hang."""
+        self.term += 1
+        self.tell(TermEnded(), TermStarted(self.term, MANAGER))
+        for member in self.members.values():
+            if member.hangs:
+                self.tell(MemberDown(member.name, "it hangs"))
+            else:
+                self.connect(member.name)
+
+    def connect(self, name: str) -> None:
+        member = self.members[name]
+        for answer in member.answers.values():
+            self.tell(Seen(name, answer))
+        for copy in member.copies.values():
+            self.tell(Seen(name, copy))
+        self.tell(MemberUp(name))
+
+    def cut(self, name: str) -> None:
+        """Lose a member; what is on its way there may arrive much later."""
+        self.tell(MemberDown(name, "no answer"))
+
+    def arrive(self, name: str) -> None:
+        """Have what is on its way to a member arrive at last."""
+        member = self.members[name]
+        waiting, member.waiting = member.waiting, []
+        for action in waiting:
+            self.carry_out(action)
+
+    def heal(self) -> None:
+        """Have all be well again."""
+        self.refuse = set()
+        for member in self.members.values():
+            member.hangs = False
+            self.arrive(member.name)
+            self.connect(member.name)
+
+    def submit(self, name: str, **more: Any) -> None:
+        """Create a RayCluster, whose turn it is."""
+        found = original(name, **more)
+        self.originals[found.metadata.uid] = found
+        self.tell(Seen(HERE, found))
+        self.write_turn(name, is_its_turn=True)
+
+    def edit(self, name: str, **more: Any) -> None:
+        """Have its user write another spec."""
+        before = self.originals[f"uid-{name}"].metadata
+        version, generation = str(next(self._versions)), before.generation + 1
+        found = original(name, resource_version=version, generation=generation, **more)
+        self.originals[found.metadata.uid] = found
+        self.tell(Seen(HERE, found))
+
+    def delete(self, name: str) -> None:
+        found, turn = self.originals.pop(f"uid-{name}"), self.turns.pop(name)
+        self.tell(Gone(HERE, found), Gone(HERE, turn))
+
+    def write_turn(self, name: str, **fields: Any) -> None:
+        """Write what the manager's coordinator says of a gang."""
+        known = self.turns.get(name)
+        if known is None:
+            known = Turn(meta(name, f"gang-{name}"), f"uid-{name}", "all", 0, False, False, None)
+        self._store(replace(known, **fields))
+
+    def dispatch(self, name: str) -> GangDispatch:
+        found = self.turns[name].dispatch
+        assert found is not None
+        return found
+
+    def _store(self, turn: Turn) -> Turn:
+        found = replace(turn, metadata=self._newer(turn.metadata))
+        self.turns[found.metadata.name] = found
+        self.tell(Seen(HERE, found))
+        return found
+
+    def _newer(self, found: ObjectMeta, **more: Any) -> ObjectMeta:
+        version = str(next(self._versions))
+        return msgspec.structs.replace(found, resource_version=version, **more)
+
+    # ---- how it goes on
+
+    def tell(self, *events: Event) -> None:
+        """Tell the state machine, and carry out what it asks for."""
+        moment = Moment(self.now, "2026-01-01T00:00:00Z", self.now)
+        for action in self.state.handle(events, moment):
+            self.log.append(action)
+            member = self.members.get(_place(action))
+            if member is not None and member.hangs:
+                member.waiting.append(action)
+            else:
+                self.carry_out(action)
+
+    def settle(self, seconds: float = 0.0, *, each: float = 0.5) -> None:
+        """Let coordinators look, and time pass."""
+        end = self.now + seconds
+        while True:
+            for member in self.members.values():
+                self._look(member)
+            self._hear()
+            self.tell(TimePassed())
+            if self.now >= end:
+                return
+            self.now += each
+
+    def _look(self, member: FakeMember) -> None:
+        """Have the coordinator of a member see to its offers, the oldest first."""
+        for name, answer in list(member.answers.items()):
+            after = self._moved(member, answer)
+            if after is None:
+                del member.answers[name]
+                member.copies.pop(answer.of, None)
+                self._tell_of(member, Gone(member.name, answer))
+            elif after != answer:
+                self._put(member, after)
+
+    def _moved(self, member: FakeMember, answer: Answer) -> Answer | None:
+        if answer.is_withdrawn:
+            return None
+        if answer.phase == "Offered" and answer.accepted_by >= max(member.lease, 1):
+            return replace(answer, phase="Started")
+        if answer.phase in ("", "Asked"):
+            if member.free > 0:
+                return replace(answer, phase="Offered", reason="", message="")
+            said = "0 of 2 workers fit"
+            return replace(answer, phase="Asked", reason="InsufficientResources", message=said)
+        return answer
+
+    def _hear(self) -> None:
+        """Have the manager's coordinator hear of what is closed: it is its turn anew."""
+        for turn in list(self.turns.values()):
+            if turn.dispatch is not None and turn.dispatch.phase == CLOSED and not turn.is_its_turn:
+                self.write_turn(turn.metadata.name, is_its_turn=True)
+
+    def close(self, member: str, name: str, reason: str) -> None:
+        """Have a member end what it has of a gang."""
+        found = self.members[member]
+        for answer in list(found.answers.values()):
+            if answer.of == f"uid-{name}":
+                found.copies.pop(answer.of, None)
+                self._put(found, replace(answer, phase="Closed", reason=reason, message="so it is"))
+
+    def _put(self, member: FakeMember, answer: Answer) -> Answer:
+        found = replace(answer, metadata=self._newer(answer.metadata))
+        member.answers[found.metadata.name] = found
+        self._tell_of(member, Seen(member.name, found))
+        return found
+
+    def _tell_of(self, member: FakeMember, event: Event) -> None:
+        if not member.hangs:
+            self.tell(event)
+
+    # ---- what is written
+
+    def carry_out(self, action: Action) -> None:
+        if isinstance(action, TakeLease):
+            member = self.members[action.member]
+            member.lease = max(member.lease, action.term)
+            self.tell(LeaseTaken(action.member, action.ticket, action.term))
+            return
+        if type(action.deed) in self.refuse:
+            result: Done | Failed = Failed("refused")
+        else:
+            result = self._written(action)
+        self.tell(Ended(action.uid, action.lane, action.ticket, result))
+
+    def _written(self, action: Act) -> Done | Failed:
+        match action.deed:
+            case WriteRecord(turn, dispatch):
+                return self._record(turn, dispatch)
+            case CloseRecord(member, turn, dispatch, _, offer):
+                found = self.members[member].answers.get(offer)
+                if found is not None and found.phase != "Closed":
+                    return Done(((member, found),))
+                return self._record(turn, dispatch)
+            case MirrorStatus(found, status):
+                return self._mirror(found, status)
+            case deed:
+                return self._done_on(self.members[deed.member], deed)
+
+    def _record(self, turn: Turn, dispatch: GangDispatch) -> Done | Failed:
+        name = turn.metadata.name
+        known = self.turns[name]
+        if known.metadata.resource_version != turn.metadata.resource_version:
+            return Failed("409")
+        its_turn = known.is_its_turn and dispatch.phase != CLOSED
+        after = replace(known, dispatch=dispatch, is_its_turn=its_turn)
+        after = replace(after, metadata=self._newer(after.metadata))
+        self.turns[name] = after
+        return Done(((HERE, after),))
+
+    def _mirror(self, found: Original, status: Json) -> Done:
+        uid = found.metadata.uid
+        self.statuses[found.metadata.name] = status
+        version = self._newer(self.originals[uid].metadata)
+        self.originals[uid] = replace(
+            self.originals[uid], status=msgspec.json.encode(status), metadata=version
+        )
+        return Done(((HERE, self.originals[uid]),))
+
+    def _done_on(self, member: FakeMember, deed: Any) -> Done | Failed:
+        try:
+            return Done(tuple(self._on_member(member, deed)))
+        except KeyError:
+            return Failed("404: it is there no more")
+
+    def _on_member(self, member: FakeMember, deed: Any) -> Iterable[tuple[str, Thing]]:
+        match deed:
+            case AskMember(body=body):
+                name, spec = body["metadata"]["name"], body["spec"]
+                if name not in member.answers:
+                    made = meta(name, f"offer-{name}-{member.name}-{next(self._versions)}")
+                    answer = Answer(
+                        made, spec["manager"], spec["uid"], spec["attempt"], 0, "", "", ""
+                    )
+                    member.answers[name] = replace(answer, metadata=self._newer(made))
+                yield member.name, member.answers[name]
+            case PatchOffer(answer=answer, operations=operations):
+                found = member.answers[answer.metadata.name]
+                if found.metadata.resource_version == answer.metadata.resource_version:
+                    found = replace(found, accepted_by=operations[-1]["value"])
+                    found = replace(found, metadata=self._newer(found.metadata))
+                    member.answers[answer.metadata.name] = found
+                yield member.name, found
+            case WithdrawOffer(answer=answer):
+                known = member.answers.get(answer.metadata.name)
+                if known is not None and known.metadata.uid == answer.metadata.uid:
+                    going = self._newer(known.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+                    member.answers[answer.metadata.name] = replace(known, metadata=going)
+                    yield member.name, member.answers[answer.metadata.name]
+            case CreateCopy(body=body):
+                yield member.name, self._copy(member, body)
+            case PatchCopy(copy=copy, operations=operations):
+                before = member.copies[copy.of]
+                newer, sent = self._newer(before.metadata), operations[-1]["value"]
+                member.copies[copy.of] = replace(before, sent=sent, metadata=newer)
+                yield member.name, member.copies[copy.of]
+
+    def _copy(self, member: FakeMember, body: Json) -> Copy:
+        raw = msgspec.convert(
+            {
+                **body,
+                "metadata": {**body["metadata"], "uid": "copy", "resourceVersion": "5"},
+            },
+            type=dict,
+        )
+        found = copy_of(msgspec.json.decode(msgspec.json.encode(raw), type=RayObject))
+        member.copies[found.of] = found
+        return found
+
+    def report(self, member: str, name: str, **status: Any) -> None:
+        """Have KubeRay of a member write the status of a copy."""
+        found = self.members[member].copies[f"uid-{name}"]
+        written = msgspec.json.encode(status)
+        after = replace(found, status=written, metadata=self._newer(found.metadata))
+        self.members[member].copies[found.of] = after
+        self.tell(Seen(member, after))
+
+    # ---- what is seen
+
+    def runs(self) -> dict[str, list[str]]:
+        """By gang the members on which it is started."""
+        found: dict[str, list[str]] = {}
+        for member in self.members.values():
+            for answer in member.answers.values():
+                if answer.phase == "Started":
+                    found.setdefault(answer.of.removeprefix("uid-"), []).append(member.name)
+        return found
+
+    def written(self, kind: type) -> list[Any]:
+        """The deeds of a kind that were asked for, in their order."""
+        return [
+            each.deed for each in self.log if isinstance(each, Act) and isinstance(each.deed, kind)
+        ]
+
+
+def _place(action: Action) -> str:
+    return action.member if isinstance(action, TakeLease) else place_of(action.deed)
