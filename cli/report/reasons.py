@@ -145,6 +145,11 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "queue: it goes on, or is stopped whole, as `whenBroken` says",
         "make room for what the message names, or nothing: Ray survives a worker",
     ),
+    Reason.MEMBER_ENDED: Explanation(
+        "the gang is stopped: another member of its group has ended, and all end with one "
+        "(`muster.dev/together-end: All`)",
+        "create the member anew that the message names, or delete this one",
+    ),
     Reason.HEAD_LOST: Explanation(
         "the head of a gang that ran is gone; KubeRay makes no other for a RayJob in `SidecarMode`",
         "nothing, or switch Ray's GCS fault tolerance on",

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from kube.codec.fields import created_at
 from kube.gang.source import GangSource
 from kube.objects.ray import RayJob, RayOwner
+from kube.ray.ray_cluster import is_terminating
 from kube.ray.ray_owner import controller_of, is_suspended_by_muster, is_the, named_clusters
 from scheduling.model.gang import GangKey
 
@@ -38,6 +39,15 @@ class RayOwners:
             self.suspended[owner.metadata.uid] = owner
         else:
             self.suspended.pop(owner.metadata.uid, None)
+
+    def __contains__(self, uid: str) -> bool:
+        """Say whether an owner is there, and is not being deleted."""
+        owner = self._owners.get(uid)
+        return owner is not None and not is_terminating(owner.metadata)
+
+    def get(self, uid: str) -> RayOwner | None:
+        """Return the owner with a uid."""
+        return self._owners.get(uid)
 
     def adopt(self, key: GangKey, source: GangSource) -> None:
         """Note which owner made a RayCluster."""

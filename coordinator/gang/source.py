@@ -15,7 +15,7 @@ from kube.gang.ray_cluster import RayClusterSource
 from kube.gang.source import GangSource
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, PodSetTerms
-from kube.ray.ray_cluster import OptIn
+from kube.ray.ray_cluster import OptIn, is_terminating
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import offer_gang
 from scheduling.model.verdict import Reason
@@ -56,6 +56,11 @@ def is_taken_over(source: GangSource, cache: ClusterCache) -> bool:
 def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:
     """Whether the Ray cluster is a gang."""
     return source.opt_in(cache.home, cache.namespace_labels(source.metadata.namespace))
+
+
+def asks_no_more(source: GangSource, *, held: bool) -> bool:
+    """Say whether a gang is being deleted, or suspended by others than Muster, which may hold it."""
+    return is_terminating(source.metadata) or (bool(source.suspended) and not held)
 
 
 def hindrance_of(source: GangSource, unforeseeable: str) -> NotReady | None:

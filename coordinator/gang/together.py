@@ -13,6 +13,8 @@ class PlacedSet(NamedTuple):
 
     stamp: str = ""
     members: tuple[str, ...] = ()
+    uids: tuple[str, ...] = ()
+    """What each member is counted by, in their order: the uid of its owner, or its own."""
 
 
 ALONE = PlacedSet()
@@ -34,6 +36,8 @@ class Membership:
     """What all asked for when a verdict would have had their pods bound in an order."""
     shown: tuple[object, ...] = ()
     """What the others saw of it last."""
+    goes_on: str = ""
+    """Says that it goes on though it was to end with others, and why; by `ended_members`."""
 
 
 def together_json(group: Together | None, placed: PlacedSet) -> dict[str, Any]:
@@ -43,6 +47,7 @@ def together_json(group: Together | None, placed: PlacedSet) -> dict[str, Any]:
         said |= {"name": group.name, "size": group.size}
     if placed.stamp:
         said |= {"stamp": placed.stamp, "members": list(placed.members)}
+        said |= {"memberUids": list(placed.uids)} if placed.uids else {}
     return said
 
 
@@ -50,4 +55,4 @@ def set_recorded(written: GangTogether | None) -> PlacedSet:
     """Read with which others a gang was placed."""
     if written is None or not written.stamp:
         return ALONE
-    return PlacedSet(written.stamp, tuple(written.members))
+    return PlacedSet(written.stamp, tuple(written.members), tuple(written.member_uids))

@@ -10,7 +10,7 @@ from coordinator.reconcile.eviction.endings import (
     carry_out,
     count_out,
     drop_ended_slots,
-    say_why_not_drained,
+    say_why_not_stopped,
     settle_endings,
     stop_gang,
 )
@@ -38,6 +38,7 @@ from coordinator.reconcile.repair.lost_slots import (
 )
 from coordinator.reconcile.repair.missed_pods import wake_kuberay
 from coordinator.reconcile.setbacks.below_minimum import end_broken
+from coordinator.reconcile.setbacks.ended_members import end_with_others
 from coordinator.reconcile.setbacks.late_starts import time_out
 from coordinator.reconcile.setbacks.refused_releases import retreat
 from coordinator.reconcile.terms import expect_deletions, understand
@@ -52,11 +53,12 @@ BEGIN: tuple[Step, ...] = (
     expect_deletions,
     time_out,
     end_broken,
+    end_with_others,
 )
 
 STEPS: tuple[Step, ...] = (
     settle_endings,
-    say_why_not_drained,
+    say_why_not_stopped,
     count_out,
     delete_pods,
     retreat,

@@ -23,7 +23,7 @@ from scheduling.model.verdict import Reason
 AT_ONCE = 16
 """Dry runs for one gang that are under way at one time."""
 
-OF_RUNNING = (Reason.BELOW_MINIMUM, Reason.QUEUE_STOPPED)
+OF_RUNNING = (Reason.BELOW_MINIMUM, Reason.QUEUE_STOPPED, Reason.MEMBER_ENDED)
 """Why a gang ends for its own sake that may have been submitted to."""
 
 
@@ -41,6 +41,12 @@ def stop_method_of(look: Look) -> StopMethod:
     if whole is not None and whole.preemptor is None and whole.reason not in OF_RUNNING:
         return EVICT_PODS  # it is not ready: nothing was submitted to it, or that is lost
     return eviction_method(scene.cache, scene.queues, look.source, terms.queue if terms else "")
+
+
+def why_kept(look: Look) -> str:
+    """Say why the gang cannot be stopped whole now; empty where it can."""
+    method, kept = stop_method_of(look), look.view.eviction.kept_now("", look.now)
+    return method.because if isinstance(method, Keep) else kept.because
 
 
 def eviction_method(

@@ -14,11 +14,13 @@ from coordinator.gang.source import opt_in_of
 from coordinator.gang.together import ALONE
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.member_ends import has_ended
 from kube.foreseen.gang import is_foreseen
 from kube.objects import names
 from kube.ray.gang_terms import Problem
 from kube.ray.ray_cluster import Answer
 from kube.ray.ray_owner import controller_of
+from kube.ray.together import Together
 from reservation.slots import is_released
 from scheduling.admission.together import in_order, join
 from scheduling.model.gang import GangKey, PendingGang
@@ -87,8 +89,15 @@ def held_with(look: Look) -> list[GangView]:
 def _has_started(look: Look) -> bool:
     """Say whether the group started without this gang, or before it was made anew."""
     mates = look.scene.cache.together.mates(look.view.key)
-    views = (look.scene.views.get(each.key) for each in mates if each.key != look.view.key)
-    return any(each is not None and _goes_on(each) for each in views)
+    return any(_is_under_way(look, each) for each in mates if each.key != look.view.key)
+
+
+def _is_under_way(look: Look, mate: Mate) -> bool:
+    """Say whether another member has started, and is not to be waited for anew."""
+    view = look.scene.views.get(mate.key)
+    if view is None or not _goes_on(view):
+        return False
+    return not (mate.asked.ends_at_once and has_ended(look.scene, mate))
 
 
 def _goes_on(view: GangView) -> bool:
@@ -131,7 +140,7 @@ def _hindrance(look: Look, mine: Mate, asked: PendingGang) -> NotReady | None:
     if problem is not None:
         return problem
     member.asks = asked
-    agreeing = [each for each in there if each.mate.asked.size == mine.asked.size]
+    agreeing = [each for each in there if each.mate.asked == mine.asked]
     waits = _absent(there, agreeing, mine) or _unready(agreeing, mine)
     if waits is not None:
         return waits
@@ -147,11 +156,8 @@ def _hindrance(look: Look, mine: Mate, asked: PendingGang) -> NotReady | None:
 
 def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None:
     """Say what keeps this gang from being a member of its group."""
-    first = there[0] if there else None
-    if first is not None and mine.asked.size != first.mate.asked.size:
-        allowed = f"{first.mate.asked.size}, as {first.name} of group {mine.asked.name} says"
-        said = Problem(names.TOGETHER_SIZE, str(mine.asked.size), allowed).message
-        return NotReady(Reason.MISCONFIGURED, said)
+    if there and mine.asked != there[0].mate.asked:
+        return _disagrees(there[0], mine)
     too_many = _too_many(there, mine)
     if too_many is not None:
         return too_many
@@ -164,6 +170,21 @@ def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None
     if look.view.held.phase is Phase.NONE and is_kept_back(look) and _has_pods(look):
         return not_supported(COUNTED)
     return None
+
+
+def _disagrees(first: Member, mine: Mate) -> NotReady:
+    key, value, theirs = _differences(mine.asked, first.mate.asked)[0]
+    allowed = f"{theirs}, as {first.name} of group {mine.asked.name} says"
+    return NotReady(Reason.MISCONFIGURED, Problem(key, value, allowed).message)
+
+
+def _differences(mine: Together, theirs: Together) -> list[tuple[str, str, str]]:
+    """Return the keys in which two members of a group disagree, with the values of both."""
+    said = (
+        (names.TOGETHER_SIZE, str(mine.size), str(theirs.size)),
+        (names.TOGETHER_END, mine.end, theirs.end),
+    )
+    return [each for each in said if each[1] != each[2]]
 
 
 def _has_pods(look: Look) -> bool:
@@ -199,10 +220,10 @@ def _absent(there: Sequence[Member], agreeing: Sequence[Member], mine: Mate) -> 
         f"{len(agreeing)} of {group.size} members of {group.name} {verb} there: "
         f"{_named(agreeing)}; waits for {absent} more"
     )
-    others = (each for each in there if each.mate.asked.size != group.size)
-    other = next(others, None)
+    other = next((each for each in there if each.mate.asked != group), None)
     if other is not None:
-        said += f"; {other.name} says {names.TOGETHER_SIZE} {other.mate.asked.size}"
+        key, value, _ = _differences(other.mate.asked, group)[0]
+        said += f"; {other.name} says {key} {value}"
     return NotReady(Reason.WAITS_FOR_MEMBERS, said)
 
 
@@ -291,11 +312,14 @@ def _has_released(look: Look, view: GangView) -> bool:
     return any(is_released(pod) and pod.alive for pod in pods)
 
 
-def shown(view: GangView) -> tuple[object, ...]:
+def shown(look: Look) -> tuple[object, ...]:
     """Return what other members depend on of a gang."""
-    member, placed = view.together, view.reservation
+    view, member, placed = look.view, look.view.together, look.view.reservation
     if member.begun and placed.placement is not None:
-        return (placed.together.stamp, view.eviction.whole is not None)
+        mate = look.scene.cache.together.of(view.key)
+        follow = mate is not None and mate.asked.ends_at_once
+        ended = follow and mate is not None and has_ended(look.scene, mate)
+        return (placed.together.stamp, view.eviction.whole is not None, ended)
     asked = view.queueing.asked
     reason = asked.reason if isinstance(asked, NotReady) and member.asks is None else ""
     return (

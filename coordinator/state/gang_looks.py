@@ -199,7 +199,7 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     advance(look)
     view.looked_at = True
     _follow_up(known, look)
-    _show_members(known, view)
+    _show_members(known, look)
     asks = view.question
     known.agenda.cycle_wanted |= asks is not None and asks != asked
     spacing = spacing_of(len(known.cycles.waiting))
@@ -215,12 +215,12 @@ def _begin_as_member(known: Known, view: GangView) -> None:
     member.asks, member.joins = None, False
 
 
-def _show_members(known: Known, view: GangView) -> None:
+def _show_members(known: Known, look: Look) -> None:
     """Have the others of its group looked at, where they may go by what changed of a gang."""
-    member, placed = view.together, view.reservation.together
+    view, member, placed = look.view, look.view.together, look.view.reservation.together
     if member.group is None and placed is ALONE and not member.shown:
         return
-    before, member.shown = member.shown, shown(view)
+    before, member.shown = member.shown, shown(look)
     if member.shown != before:
         others = {each.key for each in known.cache.together.mates(view.key)}
         others |= {GangKey(view.key.namespace, name) for name in placed.members}

@@ -274,6 +274,10 @@ class GangTogether(Part, frozen=True):
         OrNull[tuple[str, ...]],
         Allows("The gangs that were placed at once.", **ATOMIC_LIST),
     ] = ()
+    member_uids: Annotated[
+        OrNull[tuple[str, ...]],
+        Allows("The uids that they are counted by, in that order.", **ATOMIC_LIST),
+    ] = ()
 
 
 class GangEstimate(Slim, frozen=True):

@@ -1,4 +1,4 @@
-"""Reads which Ray clusters start together: the name of their group, and how many members it has."""
+"""Reads which Ray clusters start together: the name, the size and the end of their group."""
 
 import re
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SIZE = re.compile(r"[0-9]{1,3}")
 _NAME_ALLOWED = "a DNS label: 1 to 63 lower-case letters, digits and -, none of them - at the ends"
 _SIZE_ALLOWED = f"a whole number from {FEWEST} to {MOST}"
+_ENDS = (names.TOGETHER_KEEP, names.TOGETHER_ALL)
 
 
 class Together(NamedTuple):
@@ -21,6 +22,13 @@ class Together(NamedTuple):
 
     name: str
     size: int
+    end: str = names.TOGETHER_KEEP
+    """What becomes of the others once a member has ended."""
+
+    @property
+    def ends_at_once(self) -> bool:
+        """Whether all are stopped once one has ended."""
+        return self.end == names.TOGETHER_ALL
 
 
 class Fault(NamedTuple):
@@ -35,7 +43,8 @@ def together_asked(annotations: Labels) -> Together | None:
     """Return the group that annotations name; None where they name none that can be."""
     if names.TOGETHER not in annotations or any(together_faults(annotations)):
         return None
-    return Together(annotations[names.TOGETHER], int(annotations[names.TOGETHER_SIZE]))
+    end = annotations.get(names.TOGETHER_END, names.TOGETHER_KEEP)
+    return Together(annotations[names.TOGETHER], int(annotations[names.TOGETHER_SIZE]), end)
 
 
 def together_faults(annotations: Labels) -> Iterator[Fault]:
@@ -51,9 +60,8 @@ def together_faults(annotations: Labels) -> Iterator[Fault]:
         yield Fault(names.TOGETHER, name, _NAME_ALLOWED)
     if not (_SIZE.fullmatch(size or "") and FEWEST <= int(size or "") <= MOST):
         yield Fault(names.TOGETHER_SIZE, size or "", _SIZE_ALLOWED)
-    if end not in (None, names.TOGETHER_KEEP):
-        allowed = f'"{names.TOGETHER_KEEP}"; "{names.TOGETHER_ALL}" is not offered yet'
-        yield Fault(names.TOGETHER_END, end, allowed)
+    if end not in (None, *_ENDS):
+        yield Fault(names.TOGETHER_END, end, " or ".join(f'"{each}"' for each in _ENDS))
     created = annotations.get(names.CREATE_PODS)
     if created == names.CREATE_ALWAYS:
         allowed = (

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     READY_TIMEOUT = "ReadyTimeout"
     RETRIES_EXHAUSTED = "RetriesExhausted"
     BELOW_MINIMUM = "BelowMinimum"
+    MEMBER_ENDED = "MemberEnded"
     HEAD_LOST = "HeadLost"
     MISCONFIGURED = "Misconfigured"
     FOREIGN_GATES = "ForeignGates"

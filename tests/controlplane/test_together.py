@@ -25,8 +25,8 @@ def recorder(muster: Muster) -> Iterator[Recorder]:
         yield recorder
 
 
-def member(name: str, workers: int) -> Json:
-    return gang(name, group(replicas=workers), annotations=PAIR)
+def member(name: str, workers: int, **more: str) -> Json:
+    return gang(name, group(replicas=workers), annotations=PAIR | more)
 
 
 def stamp(plot: Plot, name: str) -> str:
@@ -68,3 +68,29 @@ def test_a_pair_that_fits_not_waits_whole_and_says_why_in_numbers(
     plot.add_nodes(NodeSpec("more", cpus=1))
     plot.wait_running("a", 2)
     plot.wait_running("b", 3)
+
+
+@pytest.mark.long
+def test_where_one_ends_the_other_is_stopped_and_they_start_again_together(plot: Plot) -> None:
+    """In the words of the page; RayClusters are deleted, suspended and made by the real KubeRay."""
+    ends = {names.TOGETHER_END: names.TOGETHER_ALL}
+    plot.add_node(5)
+    plot.create(member("trainer", 1, **ends))
+    plot.create(member("feeder", 1, **ends))
+    for each in ("trainer", "feeder"):
+        plot.wait_running(each, 2)
+    before = stamp(plot, "trainer")
+
+    plot.delete_whole("feeder")
+    said = "member feeder is gone; all members are stopped, to wait for each other again"
+    status = plot.wait_phase("trainer", "Queued", "WaitsForMembers", saying=said)
+    assert f"    MemberEnded: {said} ({names.TOGETHER_END}: All)\n" in PAGE.read_text()
+    assert suspended(plot, "trainer")
+    plot.wait_pods("trainer", 0)
+    assert "position" not in status
+
+    plot.wait_gone("RayCluster", "feeder")
+    plot.create(member("feeder", 1, **ends))
+    for each in ("trainer", "feeder"):
+        plot.wait_running(each, 2)
+    assert stamp(plot, "trainer") == stamp(plot, "feeder") not in ("", before)

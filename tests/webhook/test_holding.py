@@ -198,10 +198,10 @@ def test_what_starts_together_with_others_is_held_whatever_its_queue_says() -> N
 
 
 def test_whoever_creates_what_cannot_be_a_member_is_warned_with_what_is_allowed() -> None:
-    said = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "1", names.TOGETHER_END: "All"}
+    said = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "1", names.TOGETHER_END: "Both"}
     assert warnings_of(read(review_of(cluster(said)))) == [
         'muster.dev/together-size: "1" is not valid; allowed: a whole number from 2 to 16',
-        'muster.dev/together-end: "All" is not valid; allowed: "Keep"; "All" is not offered yet',
+        'muster.dev/together-end: "Both" is not valid; allowed: "Keep" or "All"',
     ]
     assert not warnings_of(read(review_of(cluster())))
 

@@ -9,7 +9,10 @@ from kube.ray.ray_owner import controller_of, is_suspended_by_muster
 SUSPENDABLE = ("Initializing", "Running")
 """States of a RayJob in which KubeRay heeds spec.suspend (rayjob_controller.go)."""
 
-ENDED = ("Complete", "Failed", "ValidationFailed", "Suspending", "Suspended", "Retrying")
+OVER = ("Complete", "Failed", "ValidationFailed", "Suspending", "Suspended")
+"""States of one that no other try follows."""
+
+ENDED = (*OVER, "Retrying")
 """States in which there is no try that could be lost."""
 
 HTTP_MODE = "HTTPMode"
@@ -90,6 +93,11 @@ def _has_ended(job: RayJob) -> bool:
     """Say whether no try is under way, or a user is ending it."""
     by_user = bool(job.spec.suspend) and not is_suspended_by_muster(job)
     return by_user or job.status.job_deployment_status in ENDED
+
+
+def is_over(job: RayJob) -> bool:
+    """Say whether no try of a RayJob is under way, and none is to come as it is."""
+    return bool(job.spec.suspend) or job.status.job_deployment_status in OVER
 
 
 def is_being_suspended(job: RayJob) -> bool:

@@ -11,10 +11,11 @@ from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction.endings import REFUSED, Ending, covered, left_in_words, replicas
 from coordinator.gang.eviction.stop_method import DeleteObjects, EvictPods, Keep
 from coordinator.gang.held_start.phases import Phase, Sign
+from coordinator.gang.source import asks_no_more
 from coordinator.gang.view import GangView
 from coordinator.reconcile.demand import ask_for_nothing
 from coordinator.reconcile.eviction.evictions import ending_pods, stop, tell_of_endings
-from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, stop_method_of
+from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, stop_method_of, why_kept
 from coordinator.reconcile.held_start.quota_stakes import note_stake
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
 from coordinator.reconcile.pod_writes.fences import fence_gated_pods, gated, withdraw
@@ -24,7 +25,6 @@ from coordinator.reconcile.record.recording import endings_written, sync_record,
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import withdraw_releases
 from kube.codec.observed_pod import ObservedPod
-from kube.ray.ray_cluster import is_terminating
 from reservation.edits import with_homeless, without_slots
 from reservation.slots import Slots, slot_of
 from scheduling.model.gang import PendingGang
@@ -212,7 +212,7 @@ def _is_needless(look: Look, ending: Ending) -> bool:
         return ending.reason is Reason.QUEUE_STOPPED and _draining(look) is None
     source, view = scene.cache.sources.get(key), scene.views.get(key)
     held = view is not None and view.held.holds
-    if source is None or is_terminating(source.metadata) or (source.suspended and not held):
+    if source is None or asks_no_more(source, held=held):
         return True
     if ending.preemptor_uid not in ("", source.metadata.uid):
         return True
@@ -221,11 +221,12 @@ def _is_needless(look: Look, ending: Ending) -> bool:
     return not (view.asks_for_minimum and _may_stop(view, look))
 
 
-def say_why_not_drained(look: Look) -> Done:
-    """Say of a gang in a drained queue that it runs on, and why; once it may end a cycle is due."""
+def say_why_not_stopped(look: Look) -> Done:
+    """Say of a gang that was to end that it runs on, and why; once it may a cycle is due."""
     eviction = look.view.eviction
     if not eviction.endings:
-        before, eviction.text = eviction.text, _why_it_runs_on(look)
+        before = eviction.text
+        eviction.text = _why_it_runs_on(look) or look.view.together.goes_on
         eviction.is_news |= bool(before) and not eviction.text
     return NOTHING_DONE
 
@@ -234,9 +235,7 @@ def _why_it_runs_on(look: Look) -> str:
     view, stop = look.view, _draining(look)
     if stop is None or view.reservation.placement is None:
         return ""
-    method, kept = stop_method_of(look), view.eviction.kept_now("", look.now)
-    because = method.because if isinstance(method, Keep) else kept.because
-    said = stop.in_words(_queue_of(view))
+    because, said = why_kept(look), stop.in_words(_queue_of(view))
     return f"{said}, but this gang runs on: {because}" if because else ""
 
 

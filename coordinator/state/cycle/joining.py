@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from coordinator.cluster.together_index import Mate
 from coordinator.gang.pods.submitter import parted
 from coordinator.gang.together import ALONE, PlacedSet
 from coordinator.gang.view import GangView
@@ -91,9 +92,29 @@ def placed_with(known: Known, key: GangKey) -> PlacedSet:
     """Return with which others a gang is placed in this cycle, under one stamp."""
     gangs = known.cycles.joined.of(key)
     if not gangs:
-        return ALONE
+        return _placed_beside(known, key)
     stamp = f"{known.term.epoch}.{known.cycles.joined.serial}.{gangs[0].key.name}"
-    return PlacedSet(stamp, tuple(sorted(each.key.name for each in gangs)))
+    mates = sorted(filter(None, (known.cache.together.of(each.key) for each in gangs)), key=_name)
+    return PlacedSet(stamp, tuple(map(_name, mates)), tuple(each.member for each in mates))
+
+
+def _placed_beside(known: Known, key: GangKey) -> PlacedSet:
+    """Return the set that a later try of a member belongs to, where all of that end with one."""
+    mine = known.cache.together.of(key)
+    if mine is None or not mine.asked.ends_at_once:
+        return ALONE
+    views = (known.views.get(each.key) for each in known.cache.together.mates(key))
+    placed = (each.reservation for each in views if each is not None and each.key != key)
+    sets = (each.together for each in placed if each.placement is not None)
+    found = next((each for each in sets if mine.member in each.uids), None)
+    if found is None:
+        return ALONE
+    names = zip(found.members, found.uids, strict=False)
+    return found._replace(members=tuple(key.name if u == mine.member else n for n, u in names))
+
+
+def _name(mate: Mate) -> str:
+    return mate.key.name
 
 
 def plans_of(known: Known, preemptor: GangKey, plan: Placement) -> Mapping[GangKey, Placement]:

@@ -1,6 +1,6 @@
 """Takes in RayClusters and what stands for one, their owners, Gangs, and the writes to them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from coordinator.gang.source import source_of
 from coordinator.messages.events import (
@@ -61,13 +61,22 @@ def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
 def ray_owner_seen(event: RayOwnerSeen, known: Known, moment: Moment) -> None:
     """Take in a RayJob or RayService."""
     if known.cache.owners.put(event.owner):
-        known.agenda.dirty |= known.cache.owners.clusters_of(event.owner.metadata.uid)
+        known.agenda.dirty |= gangs_beside(known, event.owner.metadata.uid)
 
 
 def ray_owner_gone(event: RayOwnerGone, known: Known, moment: Moment) -> None:
     """Forget a RayJob or RayService."""
     known.cache.owners.drop(event.uid)
-    known.agenda.dirty |= known.cache.owners.clusters_of(event.uid)
+    known.agenda.dirty |= gangs_beside(known, event.uid)
+
+
+def gangs_beside(known: Known, uid: str) -> Set[GangKey]:
+    """Return the gangs that go by an owner: those that it made, else those placed with its last."""
+    made = known.cache.owners.clusters_of(uid)
+    if made or not known.cache.together:
+        return made
+    views = known.views.values()
+    return {each.key for each in views if uid in each.reservation.together.uids}
 
 
 def ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) -> None:

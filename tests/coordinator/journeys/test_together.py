@@ -200,7 +200,7 @@ def test_members_that_are_not_held_wait_gated_where_there_is_no_quota() -> None:
         ({names.TOGETHER_SIZE: "1"}, '"1" is not valid; allowed: a whole number from 2 to 16'),
         ({names.TOGETHER_SIZE: "1000"}, '"1000" is not valid; allowed: a whole number from 2'),
         ({names.TOGETHER: "A_b"}, '"A_b" is not valid; allowed: a DNS label: 1 to 63'),
-        ({names.TOGETHER_END: "All"}, '"All" is not valid; allowed: "Keep"; "All" is not offered'),
+        ({names.TOGETHER_END: "Both"}, '"Both" is not valid; allowed: "Keep" or "All"'),
         ({names.CREATE_PODS: "always"}, '"always" is not valid; allowed: "when-admitted" beside'),
     ],
 )

@@ -42,9 +42,9 @@ deeds = st.lists(
 class Walk:
     """A world, and what was asked for of which nothing was judged yet."""
 
-    def __init__(self, *, is_held: bool) -> None:
+    def __init__(self, end: str, *, is_held: bool) -> None:
         self.world = World(node("n1", cpu=5), node("n2", cpu=4), replicas=2)
-        self.is_held = is_held
+        self.is_held, self.end = is_held, end
         self.begun: set[str] = set()
         """The uids of members whose group was whole when a pod of it was released."""
         self.judged = dict.fromkeys(range(2), 0)
@@ -60,7 +60,8 @@ class Walk:
     def _cluster(self, name: str) -> Json:
         group = GROUPS.get(name)
         said = {names.TOGETHER: group, names.TOGETHER_SIZE: SIZES[group]} if group else {}
-        cluster = gang_of(name, 1, annotations=said)
+        end = {names.TOGETHER_END: self.end} if group else {}
+        cluster = gang_of(name, 1, annotations=said | end)
         return held(cluster) if self.is_held and group else cluster
 
     def _delete(self, name: str) -> None:
@@ -142,11 +143,14 @@ class Walk:
         return any(each["metadata"]["uid"] in self.begun for each in mine)
 
 
+@pytest.mark.parametrize("end", ["Keep", "All"])
 @pytest.mark.parametrize("is_held", [True, False])
 @examples(10)
 @given(taken=deeds)
-def test_gangs_together_never_start_in_part(is_held: bool, taken: list[tuple[str, Any]]) -> None:
-    walk = Walk(is_held=is_held)
+def test_gangs_together_never_start_in_part(
+    is_held: bool, end: str, taken: list[tuple[str, Any]]
+) -> None:
+    walk = Walk(end, is_held=is_held)
     for deed, of in taken:
         walk.take(deed, of)
     for on in ("n1", "n2"):
@@ -161,3 +165,7 @@ def test_gangs_together_never_start_in_part(is_held: bool, taken: list[tuple[str
     assert phases["p1"] == phases["p2"], phases
     assert phases["t1"] == phases["t2"] == phases["t3"], phases
     assert "Running" in phases.values()
+    walk.take("delete", "p1")
+    walk.take("pass", 600)
+    goes_on = phases["p2"] == "Running" and end == "Keep"
+    assert (walk.world.status("p2")["phase"] == "Running") == goes_on

@@ -11,10 +11,10 @@ PAIR = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "2"}
 
 
 @pytest.mark.parametrize("size", ["2", "16"])
-@pytest.mark.parametrize("end", [{}, {names.TOGETHER_END: "Keep"}])
-def test_a_group_has_a_name_and_a_size(size: str, end: dict[str, str]) -> None:
-    said = {**PAIR, names.TOGETHER_SIZE: size, **end}
-    assert together_asked(said) == Together("pair", int(size))
+@pytest.mark.parametrize("end", ["", "Keep", "All"])
+def test_a_group_has_a_name_a_size_and_an_end(size: str, end: str) -> None:
+    said = {**PAIR, names.TOGETHER_SIZE: size, **({names.TOGETHER_END: end} if end else {})}
+    assert together_asked(said) == Together("pair", int(size), end or "Keep")
     assert not list(together_faults(said))
 
 
@@ -28,7 +28,7 @@ def test_without_annotations_a_gang_starts_alone() -> None:
     [
         *((names.TOGETHER_SIZE, each) for each in ("", "1", "17", "1000", "two", "-2", "2.0", "٢")),
         *((names.TOGETHER, each) for each in ("", "A", "a.b", "-a", "a-", "a" * 64, "a/b")),
-        *((names.TOGETHER_END, each) for each in ("", "All", "keep")),
+        *((names.TOGETHER_END, each) for each in ("", "all", "keep", "Keep, All")),
         (names.CREATE_PODS, "always"),
     ],
 )
