@@ -59,7 +59,7 @@ def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:
 
 
 def asks_no_more(source: GangSource, *, held: bool) -> bool:
-    """Say whether a gang is being deleted, or suspended by others than Muster, which may hold it."""
+    """Say whether a gang is being deleted, or was suspended by others; Muster may hold it."""
     return is_terminating(source.metadata) or (bool(source.suspended) and not held)
 
 
