@@ -86,7 +86,7 @@ def test_where_one_ends_the_other_is_stopped_and_they_start_again_together(plot:
     status = plot.wait_phase("trainer", "Queued", "WaitsForMembers", saying=said)
     assert f"    MemberEnded: {said} ({names.TOGETHER_END}: All)\n" in PAGE.read_text()
     assert suspended(plot, "trainer")
-    plot.wait_pods("trainer", 0)
+    plot.wait(lambda: not plot.pods("trainer"), "all pods of the trainer to be gone")
     assert "position" not in status
 
     plot.wait_gone("RayCluster", "feeder")
