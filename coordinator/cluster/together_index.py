@@ -59,7 +59,6 @@ class TogetherIndex:
         self.drop(key)
         self._mates[key] = mate
         insort(self._groups.setdefault((key.namespace, asked.name), []), mate)
-        self._note_move(mate)
 
     def drop(self, key: GangKey) -> None:
         """Forget a gang; one that names no group is no matter."""
@@ -85,7 +84,7 @@ class TogetherIndex:
         return () if mate is None else self._heard((key.namespace, mate.asked.name))
 
     def take_moved(self) -> set[GangKey]:
-        """Return, once, the gangs of groups to which one came, or from which one went."""
+        """Return, once, the gangs of groups from which one went; one that came is looked at."""
         moved, self._moved = self._moved, set()
         return moved
 

@@ -5,6 +5,7 @@ again where that changed.
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from coordinator.cluster.together_index import Mate
@@ -22,9 +23,9 @@ from kube.ray.ray_cluster import Answer
 from kube.ray.ray_owner import controller_of
 from kube.ray.together import Together
 from reservation.slots import is_released
-from scheduling.admission.together import in_order, join
+from scheduling.admission.together import disagreement, in_order
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.model.verdict import Reason, Refusal
+from scheduling.model.verdict import Reason
 
 MEMBERS_NAMED = 3
 
@@ -49,6 +50,25 @@ class Member(NamedTuple):
     view: GangView
     name: str
     """Its kind and name, as its user calls it."""
+
+
+class Stage(Enum):
+    """How far all gangs are that were placed at once."""
+
+    PLACED = "placed"
+    RECORDED = "recorded"
+    """The records of all say so: those that are held may be resumed."""
+    MADE = "made"
+    """All pods exist, too: they may be released."""
+    BEGUN = "begun"
+
+
+class ShownPlaced(NamedTuple):
+    """What others see of a gang that has a placement; `ends` says that it does not go on."""
+
+    stamp: str
+    ends: bool
+    stage: Stage
 
 
 # --- who is there -----------------------------------------------------------------------------
@@ -145,10 +165,10 @@ def _hindrance(look: Look, mine: Mate, asked: PendingGang) -> NotReady | None:
     if waits is not None:
         return waits
     gangs = [each.view.together.asks for each in agreeing if each.view.together.asks is not None]
-    joined = join(gangs)
-    if isinstance(joined, Refusal):
-        return NotReady(joined.reason, joined.message)
-    if member.ordered == in_order(gangs):
+    differ = disagreement(gangs)
+    if differ is not None:
+        return NotReady(differ.reason, differ.message)
+    if member.ordered and member.ordered == in_order(gangs):
         return not_supported(ORDERED)
     member.joins = True
     return None
@@ -315,23 +335,53 @@ def _has_released(look: Look, view: GangView) -> bool:
 def shown(look: Look) -> tuple[object, ...]:
     """Return what other members depend on of a gang."""
     view, member, placed = look.view, look.view.together, look.view.reservation
-    if member.begun and placed.placement is not None:
+    if placed.placement is not None:
         mate = look.scene.cache.together.of(view.key)
         follow = mate is not None and mate.asked.ends_at_once
         ended = follow and mate is not None and has_ended(look.scene, mate)
-        return (placed.together.stamp, view.eviction.whole is not None, ended)
+        ends = ended or view.eviction.whole is not None or view.record.drops_together
+        return ShownPlaced(placed.together.stamp, bool(ends), _stage(look))
     asked = view.queueing.asked
     reason = asked.reason if isinstance(asked, NotReady) and member.asks is None else ""
-    return (
-        member.asks,
-        reason,
-        placed.placement is not None and placed.together.stamp,
-        view.survey.durable,
-        _has_its_pods(view),
-        view.survey.ran,
-        view.eviction.whole is not None,
-        view.record.drops_together,
-    )
+    return (member.asks, reason, view.survey.ran, view.record.drops_together)
+
+
+def to_tell(look: Look) -> set[GangKey]:
+    """Return the gangs for which it is news what others see of a gang now."""
+    view = look.view
+    others = {each.key for each in look.scene.cache.together.mates(view.key)}
+    names = view.reservation.together.members
+    others |= {GangKey(view.key.namespace, name) for name in names}
+    return {key for key in others - {view.key} if _is_news(view, look.scene.views.get(key))}
+
+
+def _is_news(view: GangView, other: GangView | None) -> bool:
+    """Say whether another member may go on by what is seen of a gang.
+
+    Those that were placed with it go on together, once the last of them has come so far.
+    """
+    seen = view.together.shown
+    if other is None or not isinstance(seen, ShownPlaced) or not seen.stamp:
+        return True
+    placed = other.reservation
+    is_mate = placed.placement is not None and placed.together.stamp == seen.stamp
+    waits = other.together.shown == seen or seen.stage is Stage.PLACED
+    return seen.ends or not (is_mate and waits)
+
+
+def goes_by_others(view: GangView) -> bool:
+    """Say whether it matters to a gang what becomes of the others."""
+    group = view.together.group
+    follows = group is not None and group.ends_at_once
+    return follows or view.reservation.placement is None or not view.together.begun
+
+
+def _stage(look: Look) -> Stage:
+    if look.view.together.begun:
+        return Stage.BEGUN
+    if not is_recorded(look):
+        return Stage.PLACED
+    return Stage.MADE if all(map(_has_its_pods, _mates_placed(look))) else Stage.RECORDED
 
 
 def is_kept_back(look: Look) -> bool:

@@ -16,12 +16,12 @@ from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
 from coordinator.reconcile.next_wake import wake_at
 from coordinator.reconcile.submitter import room_beside
-from coordinator.reconcile.together import shown
+from coordinator.reconcile.together import shown, to_tell
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
 from coordinator.state.cycle.device_facts import devices_left
-from coordinator.state.cycle.joining import joined_question
+from coordinator.state.cycle.joining import joined_since
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
 from coordinator.state.gang_views import note_astray, view_of
 from coordinator.state.known import Known
@@ -180,9 +180,10 @@ def _bound_waiting(known: Known, key: GangKey) -> None:
     view = known.views.get(key)
     asked = view.question if view is not None else None
     waits = asked is not None and bool(asked.minimum) and not asked.is_repair
+    since = asked.created if asked is not None and waits else None
     if view is not None and view.together.joins:
-        asked = joined_question(known, view)  # that of one is counted, and of no other
-    moved = known.waiting_limit.note(key, asked.created if asked is not None and waits else None)
+        since = joined_since(known, view)  # that of one is counted, and of no other
+    moved = known.waiting_limit.note(key, since)
     known.cycles.looked_at |= moved
     known.agenda.cycle_wanted |= bool(moved)
 
@@ -217,14 +218,12 @@ def _begin_as_member(known: Known, view: GangView) -> None:
 
 def _show_members(known: Known, look: Look) -> None:
     """Have the others of its group looked at, where they may go by what changed of a gang."""
-    view, member, placed = look.view, look.view.together, look.view.reservation.together
+    member, placed = look.view.together, look.view.reservation.together
     if member.group is None and placed is ALONE and not member.shown:
         return
     before, member.shown = member.shown, shown(look)
     if member.shown != before:
-        others = {each.key for each in known.cache.together.mates(view.key)}
-        others |= {GangKey(view.key.namespace, name) for name in placed.members}
-        known.agenda.dirty |= others - {view.key}
+        known.agenda.dirty |= to_tell(look)
 
 
 def _follow_up(known: Known, look: Look) -> None:

@@ -1,5 +1,7 @@
 """Opens the views of gangs, and drops those of RayClusters that are gone."""
 
+from collections.abc import Iterable
+
 from coordinator.gang.held_start.phases import Resumed, Waiting
 from coordinator.gang.held_start.start import HeldStart
 from coordinator.gang.source import is_taken_over, offer_of
@@ -7,6 +9,7 @@ from coordinator.gang.view import GangView, Reservation
 from coordinator.queues.counting import concerns_us
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.opening import open_view
+from coordinator.reconcile.together import goes_by_others
 from coordinator.state.known import Known
 from kube.gang.source import GangSource
 from scheduling.model.gang import GangKey
@@ -77,8 +80,14 @@ def _drop(known: Known, view: GangView, scene: Scene) -> None:
     known.turns.note(view.key, None)
     known.agenda.wake(view.key, None)
     known.agenda.lines.drop(view.key)
-    others = view.reservation.together.members
-    known.agenda.dirty |= {GangKey(view.key.namespace, name) for name in others} - {view.key}
+    names = view.reservation.together.members
+    known.agenda.dirty |= heedful(known, (GangKey(view.key.namespace, name) for name in names))
+
+
+def heedful(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
+    """Return those of some gangs that go by what becomes of others of their group."""
+    views = (known.views.get(key) for key in keys)
+    return {view.key for view in views if view is not None and goes_by_others(view)}
 
 
 def note_astray(known: Known, view: GangView, nodes: frozenset[str]) -> None:

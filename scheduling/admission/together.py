@@ -28,23 +28,36 @@ def join(gangs: Sequence[PendingGang]) -> PendingGang | Refusal:
     does, has the lowest of their priorities, and runs as long as the longest of them.
     """
     ordered = in_order(gangs)
-    topology = _topology(ordered)
-    if len({each.queue for each in ordered}) > 1:
-        return Refusal(Reason.MISCONFIGURED, _told(ordered, "queue"))
-    if isinstance(topology, Refusal):
-        return topology
+    differ = disagreement(ordered)
+    if differ is not None:
+        return differ
     return replace(
         ordered[0],
         priority=min(each.priority for each in ordered),
-        created=max(each.created for each in ordered),
+        created=came(ordered),
         minimum=tuple(chain.from_iterable(_joined(each, each.minimum) for each in ordered)),
         surplus=tuple(_joined(each, unit) for each in ordered for unit in each.surplus),
         members=tuple(_member(each, pod) for each in ordered for pod in each.members),
         pod_priority=min(each.pod_priority for each in ordered),
-        topology=topology,
+        topology=_topology(ordered),
         setbacks=max(each.setbacks for each in ordered),
         duration=max(each.duration for each in ordered),
     )
+
+
+def disagreement(gangs: Sequence[PendingGang]) -> Refusal | None:
+    """Say why gangs cannot be joined: they name two queues, or ask for two topologies."""
+    if len({each.queue for each in gangs}) > 1:
+        return Refusal(Reason.MISCONFIGURED, _told(in_order(gangs), "queue"))
+    asked = [each.topology for each in gangs if each.topology is not None]
+    if len({(each.required, each.preferred, each.replica) for each in asked}) > 1:
+        return Refusal(Reason.MISCONFIGURED, _told(in_order(gangs), "topology"))
+    return None
+
+
+def came(gangs: Sequence[PendingGang]) -> float:
+    """Return when gangs that are joined came: with the last of them."""
+    return max(each.created for each in gangs)
 
 
 def split(verdict: Verdict, gangs: Sequence[PendingGang]) -> Mapping[GangKey, Verdict]:
@@ -129,13 +142,11 @@ def _parted(each: Assignment) -> Assignment:
     return replace(each, pod_set=each.pod_set.partition("/")[2])
 
 
-def _topology(ordered: Sequence[PendingGang]) -> Topology | Refusal | None:
+def _topology(ordered: Sequence[PendingGang]) -> Topology | None:
     """Return the domain that is asked for: one for the pod sets of all gangs that ask for any."""
     asked = [(each.key.name, each.topology) for each in ordered if each.topology is not None]
     if not asked:
         return None
-    if len({(each.required, each.preferred, each.replica) for _, each in asked}) > 1:
-        return Refusal(Reason.MISCONFIGURED, _told(ordered, "topology"))
     sets = tuple(_pod_set(name, one) for name, each in asked for one in each.pod_sets)
     there = [
         one._replace(pod_set=_pod_set(name, one.pod_set))

@@ -8,10 +8,10 @@ from coordinator.gang.together import ALONE, PlacedSet
 from coordinator.gang.view import GangView
 from coordinator.state.known import Known
 from reservation.release_order import is_ordered
-from scheduling.admission.together import join, split, split_placement
+from scheduling.admission.together import came, in_order, join, split, split_placement
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
-from scheduling.model.verdict import Admitted, Decision, Refusal
+from scheduling.model.verdict import Admitted, Decision
 
 
 def take_apart(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
@@ -27,24 +27,27 @@ def take_apart(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
 
 def join_up(known: Known, view: GangView) -> PendingGang | None:
     """Have a gang ask with all that start with it; return that, None where another one asks."""
-    joined = joined_question(known, view)
-    if joined is not None:
-        known.cycles.joined.put(_questions(known, view))
-        moved = known.waiting_limit.note(view.key, joined.created)
-        known.cycles.looked_at |= moved
-        known.agenda.cycle_wanted |= bool(moved)
-    return joined
-
-
-def joined_question(known: Known, view: GangView) -> PendingGang | None:
-    """Return what a gang asks for with all that start with it; None where another one asks."""
     gangs = _questions(known, view)
-    if view.together.group is None or len(gangs) != view.together.group.size:
+    joined = join(gangs) if _asks_for(gangs, view) else None
+    if not isinstance(joined, PendingGang):
         return None
-    joined = join(gangs)
-    if isinstance(joined, Refusal) or joined.key != view.key:
-        return None
+    known.cycles.joined.put(gangs)
+    moved = known.waiting_limit.note(view.key, joined.created)
+    known.cycles.looked_at |= moved
+    known.agenda.cycle_wanted |= bool(moved)
     return joined
+
+
+def joined_since(known: Known, view: GangView) -> float | None:
+    """Return when a gang came with all that start with it; None where another one asks."""
+    gangs = _questions(known, view)
+    return came(gangs) if _asks_for(gangs, view) else None
+
+
+def _asks_for(gangs: Sequence[PendingGang], view: GangView) -> bool:
+    group = view.together.group
+    whole = group is not None and len(gangs) == group.size
+    return whole and in_order(gangs)[0].key == view.key
 
 
 def _questions(known: Known, view: GangView) -> list[PendingGang]:
