@@ -1,7 +1,7 @@
-"""Leaves statuses of gangs that go on waiting out of a forecast: their numbers and reasons.
+"""Leaves out of a forecast what only says why gangs wait: their statuses, and Events.
 
-A real leader writes them anew after each gang that starts or ends. A forecast has no reader for
-them, and no decision depends on them. Phases and placements are written as ever.
+A real leader has gangs looked at for that after each refusal. A forecast has no reader for it, and
+no decision depends on it. Placements and what is to be stopped are written as ever.
 """
 
 from collections.abc import Iterable
@@ -19,6 +19,12 @@ class ClosedLine(WriteLine):
         """Leave the gang out."""
 
 
+class ClosedLines(WriteLines):
+    """The lines of a forecast."""
+
+    are_read = False
+
+
 class NoRenewals(Renewals):
     """Decides no gang anew for its numbers alone."""
 
@@ -33,5 +39,5 @@ class NoRenewals(Renewals):
 
 def leave_out_waiting_statuses(known: Known) -> None:
     """Have no status written, and no gang decided anew, only because numbers or reasons moved."""
-    known.agenda.lines = WriteLines(ClosedLine(1.0, 1.0), ClosedLine(1.0, 1.0))
+    known.agenda.lines = ClosedLines(ClosedLine(1.0, 1.0), ClosedLine(1.0, 1.0))
     known.cycles.renewals = NoRenewals()

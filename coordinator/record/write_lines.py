@@ -137,6 +137,11 @@ class WriteLines:
     numbers: WriteLine = field(default_factory=lambda: WriteLine(NUMBERS_RATE, NUMBERS_RATE))
     reasons: WriteLine = field(default_factory=lambda: WriteLine(REASONS_RATE, REASONS_BURST))
 
+    @property
+    def are_read(self) -> bool:
+        """Whether anybody reads why gangs wait."""
+        return True
+
     def line_of(self, status: Status, written: Status, *, waits: bool) -> WriteLine | None:
         """Return the line for a change of a status; None where that is written when it is due.
 

@@ -43,7 +43,8 @@ def tell_user(look: Look) -> Done:
         return NOTHING_DONE
     if said.reason in (Reason.RUNNING, ""):
         telling.heard = ""
-    if view.record.gang is None or not _needs_event(said, telling):
+    is_read = look.scene.lines.are_read
+    if view.record.gang is None or not is_read or not _needs_event(said, telling):
         telling.lasting = None
         return NOTHING_DONE
     telling.lasting = said

@@ -127,6 +127,8 @@ def _create(look: Look, body: dict[str, Any]) -> list[Action]:
 
 def _write_status(look: Look, gang: Gang) -> list[Action]:
     view, record, scene, now = look.view, look.view.record, look.scene, look.now
+    if not scene.lines.are_read and _only_waits(view):
+        return []
     asked = view.queueing.asked
     not_ready = asked if isinstance(asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
@@ -140,6 +142,14 @@ def _write_status(look: Look, gang: Gang) -> list[Action]:
     record.urgency.sent(status, record.written, now)
     meta, decides, before = gang.metadata, _decides(view), gang.status
     return [WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides, before)]
+
+
+def _only_waits(view: GangView) -> bool:
+    """Say whether a record would only say why a gang waits: no decision depends on it."""
+    written, held = view.record.written, view.held
+    decided = written.keys() & {"placement", "planned", "evictions"} or view.eviction.endings
+    as_held = written.get("held", {}).get("phase", "") == (held.phase if held.holds else "")
+    return view.waits_for_room and as_held and not decided and view.queueing.planned is None
 
 
 def _stands_in_line(look: Look, status: Status) -> bool:

@@ -6,6 +6,7 @@ from itertools import chain
 from math import inf
 
 from coordinator.gang.assumed_pods import assumed_claims, assumed_pods
+from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.pods.growth import minimums_of
 from coordinator.gang.pods.submitter import parted
 from coordinator.gang.view import GangView
@@ -212,9 +213,14 @@ def _refused(known: Known, view: GangView, refusal: Refusal, position: int, mome
     same = same_reason and before == refusal and queueing.position == position
     queueing.refusal, queueing.position, queueing.left_out = refusal, position, None
     if not same_reason:
-        known.agenda.dirty.add(view.key)
+        known.agenda.dirty |= {view.key} if _is_told(known, view) else set()
     elif not same:
         _stand_in_line(known, view, moment)
+
+
+def _is_told(known: Known, view: GangView) -> bool:
+    """Say whether somebody reads why a gang waits, or it may be suspended again for that."""
+    return known.agenda.lines.are_read or view.held.phase is Phase.RESUMED
 
 
 def _look_when_quiet(known: Known, view: GangView, moment: Moment) -> None:
