@@ -10,8 +10,8 @@ from kube.objects import names
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, gang_of, node
 from tests.coordinator.held import is_suspended
-from tests.coordinator.journeys.test_late_starts import Unready
 from tests.coordinator.journeys.queues.worlds import queue
+from tests.coordinator.journeys.test_late_starts import Unready
 from tests.coordinator.journeys.test_together import (
     LOWER,
     member,
