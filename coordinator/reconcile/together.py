@@ -6,6 +6,7 @@ again where that changed.
 
 from collections.abc import Sequence
 from enum import Enum
+from operator import attrgetter
 from typing import NamedTuple
 
 from coordinator.cluster.together_index import Mate
@@ -17,6 +18,7 @@ from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.member_ends import has_ended
 from kube.foreseen.gang import is_foreseen
+from kube.gang.source import GangSource
 from kube.objects import names
 from kube.ray.gang_terms import Problem
 from kube.ray.ray_cluster import Answer
@@ -48,8 +50,13 @@ class Member(NamedTuple):
 
     mate: Mate
     view: GangView
-    name: str
-    """Its kind and name, as its user calls it."""
+    source: GangSource
+
+    @property
+    def name(self) -> str:
+        """Its kind and name, as its user calls it."""
+        owner = controller_of(self.source.metadata)
+        return f"{owner.kind} {owner.name}" if owner else f"RayCluster {self.mate.key.name}"
 
 
 class Stage(Enum):
@@ -81,10 +88,8 @@ def members(look: Look) -> list[Member]:
         view, source = look.scene.views.get(mate.key), look.scene.cache.sources[mate.key]
         if view is None or opt_in_of(source, look.scene.cache).answer is Answer.NO:
             continue
-        owner = controller_of(source.metadata)
-        name = f"{owner.kind} {owner.name}" if owner is not None else f"RayCluster {mate.key.name}"
-        found[mate.member] = Member(mate, view, name)
-    return sorted(found.values())
+        found[mate.member] = Member(mate, view, source)
+    return sorted(found.values(), key=attrgetter("mate"))
 
 
 def starters(look: Look) -> list[GangView]:

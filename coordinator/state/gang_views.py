@@ -78,6 +78,7 @@ def _drop(known: Known, view: GangView, scene: Scene) -> None:
     known.cache.foreseen.drop(view.key)
     known.node_quota.drop(view.key)
     known.turns.note(view.key, None)
+    known.cycles.joined.forget(view.key)
     known.agenda.wake(view.key, None)
     known.agenda.lines.drop(view.key)
     names = view.reservation.together.members

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from scheduling.admission.together import in_order
+from scheduling.admission.together import in_order, join
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.model.verdict import Refusal
 
 
 class JoinedGangs:
@@ -12,14 +13,22 @@ class JoinedGangs:
     def __init__(self) -> None:
         self._asked: dict[GangKey, tuple[PendingGang, ...]] = {}
         self._asker: dict[GangKey, GangKey] = {}
+        self._made: dict[GangKey, tuple[tuple[PendingGang, ...], PendingGang | Refusal]] = {}
+        """The question made last, by its asker: most looks at a gang find it unchanged."""
         self.serial = 0
         """Counts how often gangs were joined, for stamps."""
 
-    def put(self, gangs: Sequence[PendingGang]) -> None:
-        """Have gangs asked for as one."""
+    def put(self, gangs: Sequence[PendingGang]) -> PendingGang | Refusal:
+        """Have gangs asked for as one; return the question, or why they cannot be joined."""
         ordered = in_order(gangs)
-        if self._asked.get(ordered[0].key) == ordered:
-            return
+        made = self._made.get(ordered[0].key)
+        if made is None or made[0] != ordered:
+            made = self._made[ordered[0].key] = ordered, join(ordered)
+        if isinstance(made[1], PendingGang):
+            self._note(ordered)
+        return made[1]
+
+    def _note(self, ordered: tuple[PendingGang, ...]) -> None:
         self.serial += 1
         self._asked[ordered[0].key] = ordered
         self._asker.update((each.key, ordered[0].key) for each in ordered)
@@ -30,6 +39,10 @@ class JoinedGangs:
         for each in gangs:
             del self._asker[each.key]
         return gangs
+
+    def forget(self, key: GangKey) -> None:
+        """Forget the question of a gang that is gone."""
+        self._made.pop(key, None)
 
     def asker(self, key: GangKey) -> GangKey:
         """Return the gang that asks for a gang: mostly that itself."""

@@ -23,8 +23,10 @@ def short_of_quota(look: Look) -> str:
     view, gangs = look.view, look.scene.cache.foreseen
     quotas = look.scene.cache.admission.quotas(view.key.namespace)
     mine = view.held.expected.foresight.found
+    if mine is None or not quotas:
+        return ""
     together = held_with(look)
-    if mine is None or not quotas or not together:
+    if not together:
         return ""
     mates = [each for each in together if each is not view]
     others, claimed = gangs.claimed_beside(view.key, *(each.key for each in mates))

@@ -50,7 +50,9 @@ def _hear_schema(record: Record) -> None:
     if record.sent.get("held") and not record.writing:
         record.drops_held = _loses(record, "held")
     if record.sent.get("together") and not record.writing:
-        record.drops_together = _loses(record, "together") or _loses(record, "held", "together")
+        lost = record.written != record.sent
+        lost = lost and (_loses(record, "together") or _loses(record, "held", "together"))
+        record.drops_together = lost
 
 
 def _loses(record: Record, *parts: str) -> bool:

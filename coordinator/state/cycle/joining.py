@@ -8,7 +8,7 @@ from coordinator.gang.together import ALONE, PlacedSet
 from coordinator.gang.view import GangView
 from coordinator.state.known import Known
 from reservation.release_order import is_ordered
-from scheduling.admission.together import came, in_order, join, split, split_placement
+from scheduling.admission.together import came, in_order, split, split_placement
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Admitted, Decision
@@ -28,10 +28,9 @@ def take_apart(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
 def join_up(known: Known, view: GangView) -> PendingGang | None:
     """Have a gang ask with all that start with it; return that, None where another one asks."""
     gangs = _questions(known, view)
-    joined = join(gangs) if _asks_for(gangs, view) else None
+    joined = known.cycles.joined.put(gangs) if _asks_for(gangs, view) else None
     if not isinstance(joined, PendingGang):
         return None
-    known.cycles.joined.put(gangs)
     moved = known.waiting_limit.note(view.key, joined.created)
     known.cycles.looked_at |= moved
     known.agenda.cycle_wanted |= bool(moved)
