@@ -101,7 +101,8 @@ class Forecaster:
 
     def _foresee(self, picture: Picture, began: float) -> Telling:
         settings, spent = self._settings, time.process_time
-        seconds, before = settings.round_cpu_seconds, spent()
+        before = spent()
+        seconds = self._pace.left(before - began)
         pictured = Pictured(picture.events, picture.moment, picture.build, spent, seconds, again=1)
         course = pictured.course()
         ranged = self._pace.takes_range(spent() - began, spent() - before, self._without_range)

@@ -26,10 +26,11 @@ class Settings(ProgramSettings):
     cpu_share: float = Field(default=0.05, gt=0, le=1)
     """Share of a core that it takes: after a round it rests for as long as that asks for."""
 
-    round_cpu_seconds: float = Field(default=5.0, ge=0.1, le=600)
-    """CPU seconds of one forecast; gangs that are not reached by then are told by a rate.
+    round_cpu_seconds: float = Field(default=6.0, ge=0.1, le=600)
+    """CPU seconds of one round, reading and writing in it; 6 are 5 % of a core for two minutes.
 
-    Ranges are worked out where all of a round takes no more, else in each eleventh round."""
+    Gangs that are not reached by then are told by a rate. Ranges are worked out where the round can
+    pay for them, else in each eleventh round."""
 
     rest_seconds: float = Field(default=30.0, ge=0.1, le=3600)
     """Seconds between two rounds at least."""

@@ -26,5 +26,16 @@ def test_ranges_are_worked_out_where_a_round_can_pay_for_them_and_now_and_then_e
     assert PACE.takes_range(used=9.0, one=6.0, without=10)
 
 
+@pytest.mark.parametrize("reading", [0.0, 2.0, 4.3])
+def test_no_estimate_grows_older_than_the_seconds_of_a_round_allow(reading: float) -> None:
+    pace = Pace(share=0.05, rest=30.0, round_cpu=6.0)
+    used = reading + pace.left(reading) + 0.5  # what the writes take
+    assert used + pace.pause(used) <= 120.0
+
+
+def test_a_forecast_has_a_second_whatever_reading_took() -> None:
+    assert PACE.left(used=60.0) == 1.0
+
+
 def test_a_whole_core_may_be_given_to_it() -> None:
     assert Pace(share=1.0, rest=0.1, round_cpu=5.0).pause(9.0) == 0.1
