@@ -139,7 +139,7 @@ class WriteLines:
 
     @property
     def are_read(self) -> bool:
-        """Whether anybody reads why gangs wait."""
+        """Whether it is read why gangs wait."""
         return True
 
     def line_of(self, status: Status, written: Status, *, waits: bool) -> WriteLine | None:

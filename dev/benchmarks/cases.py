@@ -34,6 +34,7 @@ from benchmarks import (
     status_writes,
     sync,
     throughput,
+    together,
     traces,
     under_load,
     verdict,
@@ -118,6 +119,9 @@ CASES = {
         "What do the first 20 estimates take with 1,000 gangs that wait?",
         3,
         foreseen.measure_foresee,
+    ),
+    "together": Case(
+        "What do pairs cost the state machine, beside the same gangs apart?", 5, together.measure
     ),
     "estimates": Case(
         "How far off is what gangs are told of their start, on two traces?",

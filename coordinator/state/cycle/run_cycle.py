@@ -219,7 +219,7 @@ def _refused(known: Known, view: GangView, refusal: Refusal, position: int, mome
 
 
 def _is_told(known: Known, view: GangView) -> bool:
-    """Say whether somebody reads why a gang waits, or it may be suspended again for that."""
+    """Say whether it is read why a gang waits, or a gang may be suspended again for that."""
     return known.agenda.lines.are_read or view.held.phase is Phase.RESUMED
 
 
