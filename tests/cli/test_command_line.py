@@ -75,7 +75,7 @@ def test_completion_is_a_script_that_asks_muster(shell: str) -> None:
         (["muster", "st"], "status"),
         (["muster", "status", "--wat"], "--watch"),
         (["muster", "status", "-o", ""], "table wide json yaml"),
-        (["muster", "explain", "quota"], "QuotaExceeded"),
+        (["muster", "explain", "quota"], "QuotaExceeded QuotaReserved"),
         (["muster", "import", ""], "kueue mcad volcano"),
     ],
 )

@@ -86,7 +86,6 @@ def test_without_the_label_the_check_finds_the_partial_gang(stage: Stage) -> Non
     assert stage.never_together(pair).holds is False
 
 
-@pytest.mark.variant
 def test_a_scene_leaves_nothing_for_the_next(stage: Stage) -> None:
     stage.clear()
     assert not stage.world.rows()

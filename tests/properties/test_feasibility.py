@@ -73,7 +73,7 @@ def test_shapes_are_counted_as_one_only_where_no_node_tells_them_apart() -> None
     for name, value in TOLD_APART_BY.items():
         assert replace(plain, **{name: value}).fitting != plain.fitting
     added = {field.name for field in fields(NodeRestrictions)}
-    assert added == ADDED.keys() | {"unsupported_volumes", "claims", "shared_claims"}
+    assert added == ADDED.keys() | {"unsupported_volumes", "claims", "by_class", "shared_claims"}
     for name, value in ADDED.items():
         restricted = replace(plain, restrictions=NodeRestrictions(**{name: value}))
         assert restricted.fitting != plain.fitting
