@@ -101,6 +101,10 @@ figures: venv build ## measure the aims of starting gangs; write table and chart
 test: lint build ## check everything: format, lint, types, imports and all tests but the long ones
 	$(PYTEST) -m "not long" --hypothesis-profile=repeatable -o run_timeout=$(TEST_SECONDS) $(PYTEST_ARGS)
 
+.PHONY: test-rights
+test-rights: venv build ## run variants too, and prove that each right of Muster's accounts is used
+	$(PYTEST) -m "variant or not long" $(PYTEST_ARGS)
+
 .PHONY: test-unit
 test-unit: venv ## run the tests that need no control plane
 	$(PYTEST) --numprocesses=3 -m "not controlplane and not long" --hypothesis-profile=quick $(PYTEST_ARGS)

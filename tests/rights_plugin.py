@@ -2,8 +2,8 @@
 
 Each control plane that a test starts logs what Muster's service accounts ask. A request that RBAC
 refuses fails the run, but on a cluster whose options say that rights are taken away on purpose. In
-a whole run, `make test`, each verb on each resource that a role of manifests/ grants must have been
-used, or stand in `RARE` with the reason.
+a whole run, `make test-rights`, each verb on each resource that a role of manifests/ grants must
+have been used, or stand in `RARE` with the reason.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from testbed.cluster import Cluster
 from testbed.rights import Grant, Uses, grants_of
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
-WHOLE = "not long"
-"""The expression of markers with which `make test` runs all tests."""
+WHOLE = "variant or not long"
+"""The expression of markers with which `make test-rights` runs what uses all rights."""
 
 _OUTPUT = "rights"
 _FAULTS = pytest.StashKey[list[str]]()
 
 
 class Rare(NamedTuple):
-    """What no test of `make test` uses on a control plane; `by_chance`: in one run or another."""
+    """What no test of `make test-rights` uses; `by_chance`: in one run or another."""
 
     role: str
     verb: str
@@ -189,7 +189,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def is_whole(option: Any, source: pytest.Config.ArgsSource) -> bool:
-    """Tell whether it is the run of `make test`, and nothing was left out."""
+    """Tell whether it is the run of `make test-rights`, and nothing was left out."""
     failed_before = getattr(option, "lf", False)  # of a plugin that can be left out
     chosen = (option.keyword, option.deselect, option.ignore, option.ignore_glob, failed_before)
     everywhere = source == pytest.Config.ArgsSource.TESTPATHS

@@ -35,7 +35,7 @@ def test_all_but_one_are_used():
                      and not any(row.covers(each) for row in RARE))
 """
 TITLE = "rights of Muster's service accounts"
-WHOLE = ("-m", "not long")
+WHOLE = ("-m", "variant or not long")
 
 
 def run(directory: Path, *arguments: str) -> list[str]:
@@ -71,10 +71,10 @@ def test_a_whole_run_fails_for_what_no_worker_used(tmp_path: Path) -> None:
 
 Source = pytest.Config.ArgsSource
 EVERYTHING = {"keyword": "", "deselect": None, "ignore": None, "ignore_glob": None, "lf": False,
-              "collectonly": False, "markexpr": "not long"}  # fmt: skip
+              "collectonly": False, "markexpr": "variant or not long"}  # fmt: skip
 
 
-def test_the_run_of_make_test_is_whole() -> None:
+def test_the_run_of_make_test_rights_is_whole() -> None:
     text = (ROOT / "Makefile").read_text()
     assert f'$(PYTEST) -m "{EVERYTHING["markexpr"]}" ' in text
     assert is_whole(SimpleNamespace(**EVERYTHING), Source.TESTPATHS)
@@ -86,6 +86,7 @@ def test_the_run_of_make_test_is_whole() -> None:
         {"keyword": "fine"},
         {"markexpr": ""},
         {"markexpr": "long"},
+        {"markexpr": "not long"},
         {"deselect": ["tests/x.py::test"]},
         {"ignore": ["tests/faults"]},
         {"lf": True},
