@@ -8,7 +8,7 @@ from kube.objects import names
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
-from tests.faults.calls import is_release, is_resumption
+from tests.faults.calls import is_release, is_resumption, of_lease
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew
 from tests.faults.ledger import problems
@@ -28,14 +28,18 @@ def held() -> Json:
 def test_the_next_leader_goes_on_and_late_writes_are_refused(
     plot: Plot, chronicle: Chronicle, crew: Crew, write: Match
 ) -> None:
-    """The first is hung with its resumption, or its first release, on the way."""
+    """The first is hung with its resumption, or its first release, on the way.
+
+    The other one may not take the Lease until then: on a busy machine it would lead instead.
+    """
     one, other = crew.start(2, STEADY)
     leader, follower = (one, other) if crew.wait_leader() is one else (other, one)
     plot.add_node(PODS)
-    hold = leader.proxy.hold(write)
+    too_early, hold = follower.proxy.refuse(500, of_lease), leader.proxy.hold(write)
     plot.create(held())
     wait_until(lambda: bool(hold.met), "the leader to send what is held")
     leader.process.pause()
+    follower.proxy.lift(too_early)
     follower.wait_leads()
     plot.wait_running("held", PODS)
     generation = plot.get("RayCluster", "held")["metadata"]["generation"]
