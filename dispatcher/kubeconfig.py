@@ -74,7 +74,7 @@ def target_of(text: bytes) -> Target:
 def _parsed(text: bytes) -> Mapping[str, Any]:
     try:
         found = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RefusedKubeconfig(f"no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(found, dict):
         raise RefusedKubeconfig("no kubeconfig")
@@ -112,12 +112,24 @@ def _data(found: Mapping[str, Any], key: str) -> bytes:
 
 
 def _checked(target: Target) -> Target:
-    if urlsplit(target.server).scheme != "https":
-        raise RefusedKubeconfig(f"server {target.server!r} is refused; allowed: https://")
+    if "@" in target.server:
+        raise RefusedKubeconfig("server has a user or a password in it; allowed: token")
+    _check_address("server", target.server, ("https",))
+    if target.proxy:
+        _check_address("proxy-url", target.proxy, ("http", "https"))
     if not target.token and not target.certificate:
         raise RefusedKubeconfig("the user has neither a token nor a client certificate")
     if bool(target.certificate) != bool(target.key):
         raise RefusedKubeconfig("a client certificate needs its key, and a key its certificate")
-    if target.proxy and urlsplit(target.proxy).scheme not in ("http", "https"):
-        raise RefusedKubeconfig(f"proxy-url {target.proxy!r} is refused; allowed: http, https")
     return target
+
+
+def _check_address(key: str, url: str, schemes: tuple[str, ...]) -> None:
+    """Refuse what is no URL, or has another scheme; a URL may hold a password, so none is told."""
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise RefusedKubeconfig(f"{key} is no address: {error}") from error
+    if scheme not in schemes:
+        allowed = ", ".join(f"{each}://" for each in schemes)
+        raise RefusedKubeconfig(f"{key} has scheme {scheme!r}; allowed: {allowed}")

@@ -5,7 +5,6 @@ gang takes quota for the amounts of its templates. Where it runs is in the Gang:
 writes it there.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,24 +12,21 @@ from msgspec.structs import replace
 
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Outlook, foreseen_gang
-from kube.gang.form import InForm
 from kube.gang.source import Hindrance, Stage
+from kube.gang.without_pods import WithoutPods, held
 from kube.objects import names
-from kube.objects.base import Labels, ObjectMeta, OwnerReference
+from kube.objects.base import Labels, OwnerReference
 from kube.objects.clusters.dispatch import NEVER_DISPATCHED, GangDispatch
 from kube.objects.gang import Gang
 from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, Problem, gang_terms
-from kube.ray.held_start import HELD
 from kube.ray.pod_templates import with_amounts_alone
 from kube.ray.ray_cluster import Answer, OptIn
 from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
 
 _NO_MEMBER = "on a gang that runs on its own cluster: those that start together are not sent away"
-
-_NO_COMPLETIONS: Mapping[str, int] = {}
 
 
 class DispatchedForm(RayCluster, frozen=True):
@@ -50,7 +46,8 @@ def as_watched(cluster: RayCluster) -> RayCluster:
     if not elsewhere or names.KUEUE_QUEUE in cluster.metadata.labels:
         return ray_cluster.essential(cluster)
     spec = with_amounts_alone(replace(cluster.spec, suspend=True, managed_by=None))
-    found = ray_cluster.essential(replace(cluster, metadata=_held(cluster.metadata), spec=spec))
+    metadata = replace(cluster.metadata, annotations=held(cluster.metadata.annotations))
+    found = ray_cluster.essential(replace(cluster, metadata=metadata, spec=spec))
     return DispatchedForm(
         metadata=found.metadata,
         spec=found.spec,
@@ -70,36 +67,16 @@ def as_recorded(told: RayCluster, gang: Gang | None) -> RayCluster:
     return told if kept == told.dispatch else replace(told, dispatch=kept)
 
 
-def _held(meta: ObjectMeta) -> ObjectMeta:
-    """Have it held, whatever it says."""
-    held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
-    return replace(meta, annotations={**meta.annotations, **held})
-
-
 @dataclass(frozen=True, slots=True)
-class DispatchedSource(InForm[DispatchedForm]):
+class DispatchedSource(WithoutPods[DispatchedForm]):
     """A gang that runs on another cluster; no pod of it is here, or ever will be."""
 
-    edition: ClassVar = 0
-    together: ClassVar = None
     offered: ClassVar = None
-    takes_over: ClassVar = None
-    completions: ClassVar = _NO_COMPLETIONS
-    may_exceed: ClassVar = False
     no_pods: ClassVar = Hindrance(
         Reason.SUSPENDED, "the RayCluster is suspended: it asks for no pods"
     )
-    resumable: ClassVar = None
     stage: ClassVar = Stage.QUEUED
-    why_late: ClassVar = ""
-    why_stopped: ClassVar = ""
-    refused_pods: ClassVar = ""
-    refuses_for_good: ClassVar = False
-    makes_invalid_pods: ClassVar = False
-    makes_no_other_head: ClassVar = False
-    stops_whole: ClassVar = True
     own_retries: ClassVar = "another cluster runs it"
-    rises_every: ClassVar = 0.0
 
     @property
     def dispatched(self) -> GangDispatch:

@@ -4,7 +4,6 @@ Nothing of it exists until the offer is accepted, so that it is decided on fores
 RayCluster is. The RayCluster that is created then is a gang of its own, and takes the room over.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,8 +12,8 @@ from msgspec.structs import replace
 
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import NeverAdmitted, Outlook, foreseen_gang
-from kube.gang.form import InForm
 from kube.gang.source import Hindrance, Offered, Stage
+from kube.gang.without_pods import WithoutPods, held
 from kube.objects import names
 from kube.objects.base import Labels, OwnerReference
 from kube.objects.clusters.gang_offer import OFFER_KIND, GangOffer, GangOfferStatus, OfferMeta
@@ -26,7 +25,6 @@ from kube.ray.gang_terms import (
     Problem,
     gang_terms,
 )
-from kube.ray.held_start import HELD
 from kube.ray.pod_templates import without_templates
 from kube.ray.ray_cluster import Answer, OptIn
 from scheduling.model.gang import GangKey
@@ -38,8 +36,6 @@ ASKED, STARTED, CLOSED = "Asked", "Started", "Closed"
 """Phases of a GangOffer, as far as they matter to its gang."""
 
 _NO_MEMBER = "on a gang that stays on its own cluster: those that start together are not offered"
-
-_NO_COMPLETIONS: Mapping[str, int] = {}
 
 
 class OfferForm(RayCluster, frozen=True):
@@ -91,7 +87,6 @@ def as_gang(kept: OfferForm) -> OfferForm:
 
 def _metadata(meta: OfferMeta, labels: Labels, annotations: Labels) -> OfferMeta:
     """Have it opted in and held, whatever its template says."""
-    held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
     return OfferMeta(
         name=offer_gang(meta.name),
         namespace=meta.namespace,
@@ -101,7 +96,7 @@ def _metadata(meta: OfferMeta, labels: Labels, annotations: Labels) -> OfferMeta
         creation_timestamp=meta.creation_timestamp,
         deletion_timestamp=meta.deletion_timestamp,
         labels={**labels, names.OPT_IN: "true"},
-        annotations={**annotations, **held},
+        annotations=held(annotations),
     )
 
 
@@ -114,29 +109,15 @@ def _spec_of(written: msgspec.Raw) -> tuple[RayClusterSpec, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferSource(InForm[OfferForm]):
+class OfferSource(WithoutPods[OfferForm]):
     """A gang that another cluster asks about; no pod of it exists, or ever will under its name."""
 
-    edition: ClassVar = 0
-    together: ClassVar = None
     dispatched: ClassVar = None
-    takes_over: ClassVar = None
-    completions: ClassVar = _NO_COMPLETIONS
-    may_exceed: ClassVar = False
     no_pods: ClassVar = Hindrance(Reason.NOT_REQUIRED, "its template asks for no pods")
     stopped_by_user: ClassVar = False
-    resumable: ClassVar = None
-    why_late: ClassVar = ""
-    why_stopped: ClassVar = ""
-    refused_pods: ClassVar = ""
-    refuses_for_good: ClassVar = False
-    makes_invalid_pods: ClassVar = False
-    makes_no_other_head: ClassVar = False
     was_provisioned: ClassVar = False
     provisioned_since: ClassVar = ""
-    stops_whole: ClassVar = True
     own_retries: ClassVar = "another cluster asks again"
-    rises_every: ClassVar = 0.0
 
     @property
     def owner(self) -> OwnerReference:

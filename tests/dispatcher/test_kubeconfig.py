@@ -55,6 +55,9 @@ def test_a_client_certificate_is_taken() -> None:
         ({"certificate-authority": "/ca"}, None, "certificate-authority is refused: a file"),
         ({"server": "http://east.test"}, None, "allowed: https://"),
         ({"server": ""}, None, "server is missing"),
+        ({"server": "https://[::1"}, None, "server is no address"),
+        ({"server": "https://u:p@east.test"}, None, "user or a password in it"),
+        ({"proxy-url": "http://[::1"}, None, "proxy-url is no address"),
         ({"proxy-url": "socks5://p"}, None, "proxy-url"),
         ({"certificate-authority-data": "%%"}, None, "no base64"),
         ({}, {}, "neither a token nor a client certificate"),
@@ -74,6 +77,8 @@ def test_what_is_refused_is_named(cluster: Json, user: Json | None, said: str) -
         (b"[1]", "no kubeconfig"),
         (b"{", "no YAML"),
         (b"\xff\xfe\xff", "no YAML"),
+        (b"clusters: 2026-13-45", "no YAML"),
+        (b"[" * 5000, "no YAML"),
         (
             written().replace(b"current-context: here", b"current-context: there"),
             "contexts: there is no 'there'",
