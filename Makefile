@@ -118,8 +118,9 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 	@$(MAKE) ray RAY=2.52 || echo "No Ray 2.52, so the tests of its head will be skipped." >&2
 	$(MAKE) test-redis RAY=2.52 PYTEST_ARGS="-k test_ray_head"
 	@$(MAKE) ray || echo "No Ray, so the tests of its autoscaler and of jobs will be skipped." >&2
+	@$(MAKE) image || echo "No image could be built, so the tests of its files will be skipped." >&2
 	$(BIN)/python -m pytest -rs -m "not controlplane and not long" $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
+	MUSTER_TEST_IMAGE=$(IMAGE) $(BIN)/python -m pytest -rs -m long $(PYTEST_ARGS)
 
 # A part of `make test-long`; what needs Ray is skipped unless `make ray` installed it.
 .PHONY: test-redis

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,8 +83,11 @@ class ImageRoot:
     @property
     def megabytes(self) -> float:
         """What the Dockerfile adds to its base, as files take it."""
-        files = (path for path in self.installed.rglob("*") if path.is_file())
-        return sum(path.lstat().st_size for path in files) / 1e6
+        return megabytes_of(self.installed)
+
+    def has(self, script: str) -> bool:
+        """Say whether a command is installed."""
+        return (self.installed / "bin" / script).is_file()
 
     def run(self, *command: str, **settings: str) -> Ran:
         """Run a command as the image does, with these variables beside those of the image."""
@@ -93,11 +96,7 @@ class ImageRoot:
             # Read by the script before it lets go of its rights.
             environment |= _interpreter(self.path)
             command = ("unshare", "--mount", "sh", "-c", _script(), "sh", *command)
-        done = subprocess.run(
-            command, env=environment, cwd="/", capture_output=True, text=True, timeout=SECONDS,
-            check=False,
-        )  # fmt: skip
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return ran(command, environment)
 
 
 def sandboxed() -> bool:
@@ -116,6 +115,21 @@ def made(path: Path) -> ImageRoot:
     if not sandboxed():
         _forbid_writes(path)
     return ImageRoot(path)
+
+
+def ran(command: Sequence[str], environment: Mapping[str, str]) -> Ran:
+    """Run a command with this environment and no other."""
+    done = subprocess.run(
+        command, env={**environment}, cwd="/", capture_output=True, text=True, timeout=SECONDS,
+        check=False,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def megabytes_of(folder: Path) -> float:
+    """Add up what the files below a folder take."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sum(path.lstat().st_size for path in files) / 1e6
 
 
 def _copy(names: Sequence[str], to: Path) -> None:
