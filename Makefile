@@ -78,6 +78,10 @@ demo: venv ## show gangs that start whole or not at all, on a real control plane
 demo-redis: venv ray ## show a Ray head that loses its Redis and goes on (needs Redis and installs Ray)
 	$(BIN)/python -m demo.redis
 
+.PHONY: demo-clusters
+demo-clusters: venv build ## show gangs that go to one of two clusters, the one with room for all
+	$(BIN)/python -m demo.clusters
+
 .PHONY: pictures
 pictures: venv build ## draw the pictures of README and of the page; the page takes Chromium
 	$(BIN)/python -m demo.pictures docs

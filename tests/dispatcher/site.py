@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -11,18 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kube.objects import names
-from testbed import components
-from testbed.cluster import Cluster
-from testbed.muster import CRDS, NAMESPACE, start_dispatcher, start_muster, with_muster
-from testbed.options import Options
+from testbed import fleet
+from testbed.muster import start_dispatcher
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
-from tests.rights_plugin import MANIFESTS
 
 TEAM = "team"
 QUEUE = "all"
@@ -31,11 +24,7 @@ LONG = 240.0
 PODS = 3
 """Of a gang; each member has room for so many."""
 
-_CORE = "/api/v1/namespaces"
-_MEMBERS = f"/apis/{names.API_VERSION}/memberclusters"
 QUEUES = f"/apis/{names.API_VERSION}/gangqueues"
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
-ACCOUNT = "muster-dispatcher-member"
 
 
 @dataclass
@@ -57,41 +46,21 @@ class Site:
 
     def join(self, name: str, plot: Plot, **spec: Any) -> None:
         """Write the Secret and the MemberCluster of a member."""
-        kubeconfig = plot.cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
-        self.write_secret(name, whole(kubeconfig))
-        secret = {"name": f"member-{name}"}
-        body = {
-            "apiVersion": names.API_VERSION,
-            "kind": "MemberCluster",
-            "metadata": {"name": name, "labels": {"fleet": "gpu"}},
-            "spec": {"kubeconfigSecret": secret, "namespaces": [TEAM], **spec},
-        }
-        self.manager.cluster.api.create(_MEMBERS, body)
-
-    def write_secret(self, name: str, kubeconfig: bytes) -> None:
-        """Write the kubeconfig of a member, or another one."""
-        api = self.manager.cluster.api
-        data = {"kubeconfig": base64.b64encode(kubeconfig).decode()}
-        path, secret = f"{_CORE}/{NAMESPACE}/secrets", f"member-{name}"
-        if api.exists(f"{path}/{secret}"):
-            change = ("--type=merge", "-p", json.dumps({"data": data}))
-            self.manager.cluster.kubectl("patch", "secret", secret, "-n", NAMESPACE, *change)
-        else:
-            api.create(path, {"metadata": {"name": secret}, "data": data})
+        kubeconfig = fleet.kubeconfig_of(plot.cluster)
+        fleet.join(self.manager.cluster, name, kubeconfig, namespaces=[TEAM], **spec)
 
     def member_cluster(self, name: str) -> Json:
         """The MemberCluster as it is now."""
-        return self.manager.cluster.api.get(f"{_MEMBERS}/{name}")
+        return self.manager.cluster.api.get(f"{fleet.MEMBERS}/{name}")
 
-    def condition(self, name: str, kind: str = "Connected") -> Json:
-        """One condition of a MemberCluster; empty while there is none."""
-        found = self.member_cluster(name).get("status", {}).get("conditions", ())
-        return next((each for each in found if each["type"] == kind), {})
+    def connected(self, name: str) -> Json:
+        """The condition Connected of a MemberCluster; empty while there is none."""
+        return fleet.connected(self.manager.cluster, name)
 
     def wait_connected(self, *members: str) -> None:
         """Wait until members answer."""
         for name in members or tuple(self.members):
-            seen = partial(self.condition, name)
+            seen = partial(self.connected, name)
             wait_until(partial(_is_true, seen), f"{name} to be connected", LONG, seen=seen)
 
     def submit(self, name: str, workers: int = PODS - 1) -> Json:
@@ -139,15 +108,6 @@ class Site:
             each.kill()
 
 
-def whole(kubeconfig: Path) -> bytes:
-    """A kubeconfig with its authority in it: one that names files is refused."""
-    found = yaml.safe_load(kubeconfig.read_text())
-    (entry,) = found["clusters"]
-    authority = Path(entry["cluster"].pop("certificate-authority")).read_bytes()
-    entry["cluster"]["certificate-authority-data"] = base64.b64encode(authority).decode()
-    return yaml.safe_dump(found).encode()
-
-
 def _is_true(condition: Callable[[], Json]) -> bool:
     return bool(condition().get("status") == "True")
 
@@ -169,34 +129,19 @@ def started(folder: Path, members: Sequence[str] = ("east", "west")) -> Iterator
 
 
 def _manager(folder: Path, stack: ExitStack) -> Plot:
-    """Start a control plane that runs no pods, with the definitions that a manager has."""
-    crds = (*CRDS, MANIFESTS / "dispatcher" / "crds" / "memberclusters.yaml")
-    bare = Options(kwok=False, scheduler=False, crds=crds)
-    cluster = stack.enter_context(Cluster.start(folder, bare))
-    cluster.process(components.KUBERAY).stop()  # its definitions alone are wanted
-    start_muster(cluster, settings={"DISPATCH": "true"}, components=["dispatcher"])
+    cluster = fleet.start_manager(folder, stack)
     cluster.create_namespace(TEAM)
     return Plot(cluster, TEAM)
 
 
 def _member(folder: Path, stack: ExitStack) -> Plot:
-    options = Options(crds=(MANIFESTS / "member" / "crds" / "gangoffers.yaml",))
-    cluster = stack.enter_context(Cluster.start(folder, with_muster(options)))
-    start_muster(cluster, settings={"GANG_OFFERS": "true"}, components=["member"])
+    cluster = fleet.start_member(folder, stack)
     cluster.create_namespace(TEAM)
-    _bind(cluster)
+    fleet.admit_dispatcher(cluster, TEAM)
     cluster.api.create(QUEUES, queue())
     plot = Plot(cluster, TEAM)
     plot.add_node(PODS)
     return plot
-
-
-def _bind(cluster: Cluster) -> None:
-    """Let the account of the dispatcher act in the one namespace."""
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT}
-    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
-    body = {"metadata": {"name": ACCOUNT}, "roleRef": role, "subjects": [account]}
-    cluster.api.create(f"{_RBAC}/namespaces/{TEAM}/rolebindings", body)
 
 
 def queue(**spec: Any) -> Json:

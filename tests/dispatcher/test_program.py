@@ -119,7 +119,7 @@ def test_a_member_that_hangs_delays_no_gang_and_what_went_meanwhile_is_withdrawn
 
         wait_until(runs, "the second to run elsewhere", seconds=LONG)
         wait_until(
-            lambda: site.condition(away)["status"] == "False",
+            lambda: site.connected(away)["status"] == "False",
             "the member to be told lost",
             seconds=LONG,
         )
