@@ -29,7 +29,7 @@ class Member:
     term: int = 0
     """The term that this leader has written on its Lease there; 0 while it has not."""
     gangs: set[str] = field(default_factory=set)
-    """Uids of the RayClusters that are on record there."""
+    """Uids of the objects that are on record there."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What is written on a member for a RayCluster: its GangOffer, and its copy. Pure."""
+"""What is written on a member for a Ray object: its GangOffer, and its copy. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,6 +13,7 @@ from dispatcher.reading import (
     Wishes,
     parsed,
 )
+from kube.gang.nested import RAY_CLUSTER, SPEC_FIELDS
 from kube.objects import names
 from kube.objects.base import Labels
 from kube.objects.clusters.gang_offer import LONGEST_NAME, OFFER_KIND
@@ -23,13 +24,14 @@ OF_THE_MANAGER = {
     "kubectl.kubernetes.io/last-applied-configuration",
     names.HELD,
     names.WOKEN,
+    names.MADE_FOR,
     SENT,
 }
 """Annotations that say something of the object on the manager alone."""
 
 
 def why_never(original: Original) -> str:
-    """Say why a RayCluster cannot be sent to any member; empty where it can."""
+    """Say why an object cannot be sent to any member; empty where it can."""
     meta = original.metadata
     if len(meta.name) > LONGEST_NAME:
         return f"its name has more than {LONGEST_NAME} characters"
@@ -48,7 +50,7 @@ def offer_body(original: Original, attempt: int, manager: str) -> Json:
     """Return the GangOffer that asks for room; it is never created accepted."""
     meta = original.metadata
     template = {
-        "kind": "RayCluster",
+        "kind": original.kind,
         "name": meta.name,
         "labels": _labels(original),
         "annotations": dict(_annotations(meta.annotations)),
@@ -77,9 +79,11 @@ def acceptance(answer: Answer, uid: str, version: str, term: int) -> list[Json]:
 
 
 def copy_body(original: Original, answer: Answer, manager: str) -> Json:
-    """Return the RayCluster that is created for an offer that was started."""
+    """Return what is created for an offer that was started."""
     meta = original.metadata
     annotations = {**dict(_annotations(meta.annotations)), SENT: original.wishes.text()}
+    if original.kind != RAY_CLUSTER:
+        annotations[names.MADE_FOR] = f"{answer.metadata.name}/{answer.metadata.uid}"
     owner = {
         "apiVersion": names.API_VERSION,
         "kind": OFFER_KIND,
@@ -88,7 +92,7 @@ def copy_body(original: Original, answer: Answer, manager: str) -> Json:
     }
     return {
         "apiVersion": names.RAY_API_VERSION,
-        "kind": "RayCluster",
+        "kind": original.kind,
         "metadata": {
             "name": meta.name,
             "namespace": meta.namespace,
@@ -105,20 +109,25 @@ def wishes_patch(original: Original, copy: Copy) -> list[Json]:
 
     Only what changed goes down: with an autoscaler the member owns the numbers otherwise.
     """
-    now, text = original.wishes, original.wishes.text()
+    text = original.wishes.text()
     if copy.sent == text:
         return []
-    before = parsed(copy.sent.encode()) if copy.sent else {}
+    version = copy.metadata.resource_version
     return [
-        {
-            "op": "test",
-            "path": "/metadata/resourceVersion",
-            "value": copy.metadata.resource_version,
-        },
-        *_suspend(now, before),
-        *_replicas(now.replicas, before.get("replicas") or {}, copy),
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        *_changes(original, copy),
         {"op": "add", "path": f"/metadata/annotations/{SENT.replace('/', '~1')}", "value": text},
     ]
+
+
+def _changes(original: Original, copy: Copy) -> Iterator[Json]:
+    now = original.wishes
+    if now.spec:
+        yield {"op": "replace", "path": "/spec", "value": _spec(original)}
+        return
+    before = parsed(copy.sent.encode()) if copy.sent else {}
+    yield from _suspend(now, before)
+    yield from _replicas(now.replicas, before.get("replicas") or {}, copy)
 
 
 def _suspend(now: Wishes, before: Mapping[str, Any]) -> Iterator[Json]:
@@ -134,8 +143,11 @@ def _replicas(now: Mapping[str, int], before: Mapping[str, int], copy: Copy) -> 
 
 
 def _spec(original: Original) -> Json:
-    """Return the spec without who manages it on the manager."""
+    """Return the spec without who manages it on the manager, nor its RayCluster."""
     spec = parsed(original.spec)
+    inner = spec.get(SPEC_FIELDS.get(original.kind, ""))
+    if isinstance(inner, dict):
+        inner.pop("managedBy", None)
     assert spec.pop("managedBy", names.MANAGED_ELSEWHERE) == names.MANAGED_ELSEWHERE
     return spec
 

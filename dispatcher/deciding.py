@@ -1,4 +1,4 @@
-"""Decides what is written next for one RayCluster, on the manager and on members. Pure.
+"""Decides what is written next for one Ray object, on the manager and on members. Pure.
 
 `dispatcher.protocol` has the rules by which it never runs on two. Here each of its steps becomes a
 write, and what follows once a member is on record is done: the copy, its user's wishes, the mirror.
@@ -6,6 +6,7 @@ write, and what follows once a member is on record is done: the copy, its user's
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,7 +26,7 @@ from dispatcher.messages import (
     WithdrawOffer,
     WriteRecord,
 )
-from dispatcher.mirroring import differs, status_of, status_without_copy
+from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
 from dispatcher.protocol.dispatching import AT_ONCE, ObservedMember, next_step
 from dispatcher.protocol.objects import Phase
 from dispatcher.protocol.steps import (
@@ -40,7 +41,7 @@ from dispatcher.protocol.steps import (
 )
 from dispatcher.reading import Answer, Original, Turn
 from dispatcher.view import Look, observed, record_of
-from kube.objects.clusters.dispatch import ASKED, CLOSED, OFFERED, STARTED, GangDispatch
+from kube.objects.clusters.dispatch import ASKED, CLOSED, ENDS, OFFERED, STARTED, GangDispatch
 
 TOLD_EVERY = 2.0
 """Seconds from one record of what members say to the next."""
@@ -74,6 +75,8 @@ def _steps(look: Look) -> Iterator[Written | TakeLease]:
         return  # its Gang is made by the coordinator
     elif turn.dispatch is None:
         yield from _begin(look, original, turn)
+    elif turn.dispatch.end:
+        yield from _withdraw_all(look, turn.dispatch)
     elif not turn.dispatch.is_open:
         yield from _withdraw_all(look)
         yield from _begin_again(look, turn, turn.dispatch)
@@ -90,14 +93,21 @@ def _begin(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
         return
     term = look.view.leader.term
     found = list(look.all_answers())
-    running = (each for each in found if each[1].accepted_by and each[1].phase != CLOSED)
-    member, answer = next(running, ("", None))
+    stands = (each for each in found if _stands(each[1]))
+    member, answer = next(stands, ("", None))
     if answer is not None:
-        adopted = GangDispatch(answer.attempt, member, term, OFFERED, why_never(original))
+        end = answer.reason if answer.phase == CLOSED else ""
+        phase = CLOSED if end else OFFERED
+        adopted = GangDispatch(answer.attempt, member, term, phase, why_never(original), end)
         yield RECORD, WriteRecord(turn, adopted)
     elif turn.is_its_turn and look.clusters is not None:
         attempt = 1 + max((each.attempt for _, each in found), default=0)
         yield RECORD, WriteRecord(turn, GangDispatch(attempt, "", term, ASKED, why_never(original)))
+
+
+def _stands(answer: Answer) -> bool:
+    """Whether a GangOffer is that of an attempt which may run, or has ended for good."""
+    return bool(answer.accepted_by) and (answer.phase != CLOSED or answer.reason in ENDS)
 
 
 def _begin_again(look: Look, turn: Turn, dispatch: GangDispatch) -> Iterator[Written]:
@@ -185,6 +195,7 @@ def _close(look: Look, original: Original, turn: Turn, dispatch: GangDispatch) -
         view.leader.term,
         CLOSED,
         one_line(f"{member.name}: {said}"),
+        answer.reason if answer is not None and answer.reason in ENDS else "",
     )
     offer = offer_name(original, dispatch.attempt)
     place = original.metadata.namespace
@@ -201,9 +212,11 @@ def _next_attempt(look: Look, turn: Turn, attempt: int) -> Iterator[Written]:
         yield RECORD, WriteRecord(turn, GangDispatch(attempt, "", view.leader.term, ASKED))
 
 
-def _withdraw_all(look: Look) -> Iterator[Written]:
+def _withdraw_all(look: Look, but: GangDispatch | None = None) -> Iterator[Written]:
+    """Withdraw all GangOffers but that of one record: what has ended says so until it goes."""
+    kept = (but.cluster, but.attempt) if but is not None else None
     for name, answer in look.all_answers():
-        if not answer.is_withdrawn:
+        if not answer.is_withdrawn and (name, answer.attempt) != kept:
             yield name, WithdrawOffer(name, answer)
 
 
@@ -309,17 +322,21 @@ def _message(look: Look, cluster: str) -> str:
 
 def _mirrored(look: Look, original: Original) -> Iterator[Written]:
     """Have the original say how its copy is, or that there is none any more."""
-    cluster = look.view.cluster
+    record = look.view.dispatch
+    ended = record if record is not None and record.end else None
+    cluster = ended.cluster if ended is not None else look.view.cluster
     member, copy = look.members.get(cluster), look.view.copies.get(cluster)
     if cluster and (member is None or not member.up):
         return  # it is as it was last seen
+    status: dict[str, Any] | None
     if copy is not None:
         status = status_of(original, copy, cluster)
+    elif ended is not None:
+        status = status_at_end(original, ended)
     else:
         said = f"it starts on cluster {cluster}" if cluster else "it waits for a cluster"
-        found = status_without_copy(original, said, look.moment.stamp)
-        if found is None:
-            return
-        status = found
+        status = status_without_copy(original, said, look.moment.stamp)
+    if status is None:
+        return
     if differs(original, status) and status != look.view.mirrored:
         yield STATUS, MirrorStatus(original, status)

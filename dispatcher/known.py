@@ -1,4 +1,4 @@
-"""Keeps what is known of members, queues, and the RayClusters that may be sent. Pure."""
+"""Keeps what is known of members, queues, and the Ray objects that may be sent. Pure."""
 
 from collections.abc import Iterable
 

@@ -1,6 +1,6 @@
 """Defines the events and actions of the dispatcher's state machine.
 
-An action is of one RayCluster, named by its uid, and of one lane: what is written about it on the
+An action is of one Ray object, named by its uid, and of one lane: what is written about it on the
 manager, or what is written for it on one member. Each lane has one under way at most. Its `ticket`
 comes back with the result; a result with another ticket is of an earlier term or connection.
 """
@@ -171,7 +171,7 @@ class WithdrawOffer:
 
 @dataclass(frozen=True, slots=True)
 class CreateCopy:
-    """Create the RayCluster of an offer that was started."""
+    """Create the copy for an offer that was started."""
 
     member: str
     namespace: str

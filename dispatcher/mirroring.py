@@ -1,8 +1,14 @@
-"""What the RayCluster on the manager says of its copy on a member. Pure."""
+"""What the object on the manager says of its copy on a member. Pure.
+
+The status of a RayJob has no conditions: where it runs is in its Gang alone.
+"""
 
 from typing import Any
 
 from dispatcher.reading import Copy, Original, parsed
+from kube.gang.nested import RAY_JOB
+from kube.objects.clusters.dispatch import JOB_COMPLETE, GangDispatch
+from kube.ray.ray_owner import ENDED
 
 DISPATCHED = "muster.dev/Dispatched"
 """Type of the condition that names the cluster."""
@@ -17,6 +23,8 @@ def status_of(original: Original, copy: Copy, cluster: str) -> Json:
     found = parsed(copy.status)
     observed = found.pop("observedGeneration", None)
     found["observedGeneration"] = _observed(original, copy, observed)
+    if original.kind == RAY_JOB:
+        return found
     since = copy.metadata.creation_timestamp or ""
     found["conditions"] = [
         *(each for each in found.get("conditions") or () if each.get("type") != DISPATCHED),
@@ -27,15 +35,27 @@ def status_of(original: Original, copy: Copy, cluster: str) -> Json:
 
 def status_without_copy(original: Original, message: str, now: str) -> Json | None:
     """Return the status of an original whose copy is gone; None where it never had one."""
-    before = _condition_in(parsed(original.status))
+    known = parsed(original.status)
+    if original.kind == RAY_JOB:
+        return {"message": message} if known else None
+    before = _condition_in(known)
     if before is None:
         return None
     same = before.get("status") == "False"
     since = str(before.get("lastTransitionTime")) if same else now
     return {
-        "observedGeneration": parsed(original.status).get("observedGeneration") or 0,
+        "observedGeneration": known.get("observedGeneration") or 0,
         "conditions": [_condition("False", ON_NO_CLUSTER, message, since)],
     }
+
+
+def status_at_end(original: Original, dispatch: GangDispatch) -> Json | None:
+    """Return the status of a RayJob whose copy is gone; None where its end is told already."""
+    known = parsed(original.status)
+    if known.get("jobDeploymentStatus") in ENDED:
+        return None
+    state = "Complete" if dispatch.end == JOB_COMPLETE else "Failed"
+    return {**known, "jobDeploymentStatus": state, "message": dispatch.message}
 
 
 def differs(original: Original, status: Json) -> bool:

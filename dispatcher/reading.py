@@ -1,11 +1,13 @@
 """What is kept of the objects that the dispatcher watches, on the manager and on members. Pure."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
 
+from kube.gang.nested import RAY_CLUSTER, RAY_SERVICE
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.clusters.dispatch import (
@@ -33,13 +35,20 @@ SENT = "muster.dev/sent"
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What of a RayCluster its user may change while it runs, and is carried to its copy once."""
+    """What of an object its user may change while it runs, and is carried to its copy once.
+
+    Of a RayService that is all of its spec: KubeRay upgrades it.
+    """
 
     suspend: bool = False
     replicas: Mapping[str, int] = field(default_factory=dict)
+    spec: str = ""
+    """A hash of the spec, where all of it is carried over."""
 
     def text(self) -> str:
         """Return them as they are noted on the copy."""
+        if self.spec:
+            return self.spec
         told = {"suspend": self.suspend, "replicas": dict(sorted(self.replicas.items()))}
         return msgspec.json.encode(told).decode()
 
@@ -59,7 +68,7 @@ class _RaySpec(Part, frozen=True):
 
 
 class RayObject(Slim, frozen=True):
-    """A RayCluster, its spec and status as they came."""
+    """A Ray object, its spec and status as they came."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = ABSENT
@@ -86,8 +95,9 @@ class OfferObject(Slim, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A RayCluster on the manager that may be sent to a member."""
+    """A Ray object on the manager that may be sent to a member."""
 
+    kind: str
     metadata: ObjectMeta
     spec: bytes
     status: bytes
@@ -101,11 +111,11 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What the Gang of such a RayCluster says, by the manager's coordinator and by us."""
+    """What the Gang of such an object says, by the manager's coordinator and by us."""
 
     metadata: ObjectMeta
     of: str
-    """The uid of the RayCluster."""
+    """The uid of the object."""
     queue: str
     priority: int
     is_its_turn: bool
@@ -142,15 +152,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The RayCluster on a member that was created for a GangOffer."""
+    """The object on a member that was created for a GangOffer."""
 
+    kind: str
     metadata: ObjectMeta
     offer: str
     """The uid of the GangOffer; empty where none owns it."""
     of: str
     """The uid of its original."""
     groups: tuple[str, ...]
-    """The names of its worker groups, in their order."""
+    """The names of the worker groups of a RayCluster, in their order."""
     sent: str
     status: bytes
 
@@ -158,14 +169,20 @@ class Copy:
 Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy
 
 
-def original_of(found: RayObject) -> Original | None:
-    """Return what is kept of a RayCluster of the manager; None where KubeRay manages it there."""
+def original_of(found: RayObject, kind: str = RAY_CLUSTER) -> Original | None:
+    """Return what is kept of an object of the manager; None where KubeRay manages it there."""
     spec = msgspec.json.decode(found.spec, type=_RaySpec)
     if spec.managed_by != names.MANAGED_ELSEWHERE:
         return None
+    wishes = _wishes(kind, spec, found.spec)
+    return Original(kind, found.metadata, bytes(found.spec), _status(found), wishes)
+
+
+def _wishes(kind: str, spec: _RaySpec, written: msgspec.Raw) -> Wishes:
+    if kind == RAY_SERVICE:
+        return Wishes(spec=hashlib.sha256(bytes(written)).hexdigest()[:32])
     replicas = {each.group_name: each.replicas or 0 for each in spec.worker_group_specs}
-    wishes = Wishes(bool(spec.suspend), replicas)
-    return Original(found.metadata, bytes(found.spec), _status(found), wishes)
+    return Wishes(bool(spec.suspend), replicas)
 
 
 def turn_of(gang: Gang) -> Turn | None:
@@ -208,11 +225,12 @@ def answer_of(offer: OfferObject) -> Answer:
     )
 
 
-def copy_of(found: RayObject) -> Copy:
-    """Return what is kept of a RayCluster of a member."""
+def copy_of(found: RayObject, kind: str = RAY_CLUSTER) -> Copy:
+    """Return what is kept of an object of a member."""
     spec = msgspec.json.decode(found.spec, type=_RaySpec)
     owners = (each for each in found.metadata.owner_references if each.kind == OFFER_KIND)
     return Copy(
+        kind=kind,
         metadata=found.metadata,
         offer=next((each.uid for each in owners), ""),
         of=found.metadata.labels.get(ORIGIN, ""),

@@ -1,6 +1,6 @@
-"""Lets each RayCluster that is sent to members go on, as the leader of one term. Pure.
+"""Lets each Ray object that is sent to members go on, as the leader of one term. Pure.
 
-Events and the moment go in, actions come out. A RayCluster is looked at when something of it
+Events and the moment go in, actions come out. An object is looked at when something of it
 changed or its moment has come; a member that does not answer holds up what waits for it alone.
 """
 

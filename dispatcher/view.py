@@ -1,4 +1,4 @@
-"""Keeps what is known of one RayCluster that may be sent to a member.
+"""Keeps what is known of one Ray object that may be sent to a member.
 
 What one leader remembers can be lost: whoever leads next finds it out again.
 """
@@ -11,7 +11,7 @@ from dispatcher.candidates import Member
 from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
 from dispatcher.reading import Answer, Copy, Original, Turn
-from kube.objects.clusters.dispatch import GangDispatch
+from kube.objects.clusters.dispatch import ENDS, GangDispatch
 from kube.objects.clusters.queue_clusters import QueueClusters
 from runtime.controller.moment import Moment
 from runtime.controller.pause import Pause
@@ -20,7 +20,7 @@ LEFT_ALONE = 60.0
 """Seconds for which a member that refused a gang for its own reasons is not asked again."""
 MOST_DOUBLINGS = 4
 
-HARMLESS = ("", "NotAccepted", "AcceptedTooEarly", "OtherLeader", "Ended", "Withdrawn")
+HARMLESS = ("", "NotAccepted", "AcceptedTooEarly", "OtherLeader", "Ended", "Withdrawn", *ENDS)
 """Reasons of a Closed offer after which the member may be asked again at once."""
 
 NOTHING = Leader(0, 0.0)
@@ -48,7 +48,7 @@ class Aversion:
 
 @dataclass(slots=True)
 class View:
-    """One RayCluster, its Gang, and what members have of it."""
+    """One Ray object, its Gang, and what members have of it."""
 
     uid: str
     original: Original | None = None

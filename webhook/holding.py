@@ -22,7 +22,7 @@ import msgspec
 from kube.codec.pod_patches import JsonPatch
 from kube.codec.queues.queue import read_namespaces
 from kube.objects import names
-from kube.objects.base import Labels
+from kube.objects.base import Labels, ObjectMeta
 from kube.objects.core import Namespace
 from kube.objects.queues.queue import CREATE_WHEN_ADMITTED, GangQueue
 from kube.objects.ray import RayCluster, RayJob
@@ -118,9 +118,9 @@ def queues_of(objects: Collection[GangQueue]) -> Queues:
     return Queues(Selections(rules), frozenset(holding), frozenset(sending))
 
 
-def is_sent_away(cluster: RayCluster, labels: Labels, queues: Queues) -> bool:
-    """Say whether the queue of a RayCluster, in a namespace with these labels, has clusters."""
-    queue = queue_asked(cluster.metadata, labels, queues.selections) if queues.sending else ""
+def is_sent_away(metadata: ObjectMeta, labels: Labels, queues: Queues) -> bool:
+    """Say whether the queue of a Ray object, in a namespace with these labels, has clusters."""
+    queue = queue_asked(metadata, labels, queues.selections) if queues.sending else ""
     return not isinstance(queue, NotAllowed) and queue in queues.sending
 
 
@@ -173,7 +173,7 @@ def decide_hold(
         return place
     namespace = was_read[place]
     labels = namespace.metadata.labels if isinstance(namespace, Namespace) else {}
-    if not is_gang(cluster, labels) or is_sent_away(cluster, labels, queues):
+    if not is_gang(cluster.metadata, labels) or is_sent_away(cluster.metadata, labels, queues):
         return _left(cluster)
     if waits:
         return _held(review)
@@ -205,10 +205,9 @@ def _may_wait_for_quota(cluster: RayCluster) -> bool:
     return asked == names.CREATE_WHEN_ADMITTED and not never_suspended(cluster)
 
 
-def is_gang(cluster: RayCluster, labels: Labels) -> bool:
-    """Say whether a RayCluster is opted in, in a namespace with these labels."""
-    meta = cluster.metadata
-    return opt_in(meta.labels, meta.annotations, labels).answer is Answer.YES
+def is_gang(metadata: ObjectMeta, labels: Labels) -> bool:
+    """Say whether a Ray object is opted in, in a namespace with these labels."""
+    return opt_in(metadata.labels, metadata.annotations, labels).answer is Answer.YES
 
 
 def _is_asked_for(cluster: RayCluster, labels: Labels, queues: Queues) -> bool:

@@ -44,6 +44,7 @@ class WrapperSource(InForm[StandIn]):
     together: ClassVar = None
     offered: ClassVar = None
     dispatched: ClassVar = None
+    over: ClassVar = None
     takes_over: ClassVar = None
     may_exceed: ClassVar = True
     resumable: ClassVar = None

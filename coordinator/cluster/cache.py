@@ -61,6 +61,7 @@ class ClusterCache:
         self.together = TogetherIndex()
         self.offers: dict[GangKey, OfferForm] = {}
         """All GangOffers, by their gangs; those that are open, or Started, are sources too."""
+        self._followers: defaultdict[str, set[GangKey]] = defaultdict(set)
         self.gangs: dict[GangKey, Gang] = {}
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, Namespace] = {}
@@ -254,6 +255,8 @@ class ClusterCache:
         """Take in a RayCluster in place of the one that was known by its name."""
         self._orphan(key)
         self.sources[key] = source
+        if source.takes_over is not None:
+            self._followers[source.takes_over.uid].add(key)
         self.owners.adopt(key, source)
         self.together.put(key, source)
 
@@ -264,8 +267,18 @@ class ClusterCache:
 
     def _orphan(self, key: GangKey) -> None:
         known = self.sources.pop(key, None)
-        if known is not None:
-            self.owners.orphan(key, known)
+        if known is None:
+            return
+        self.owners.orphan(key, known)
+        made_for = known.takes_over
+        if made_for is not None and made_for.uid in self._followers:
+            self._followers[made_for.uid].discard(key)
+            if not self._followers[made_for.uid]:
+                del self._followers[made_for.uid]
+
+    def followers(self, offer_uid: str) -> Set[GangKey]:
+        """Return the RayClusters that say that they were made for a GangOffer."""
+        return self._followers.get(offer_uid, frozenset())
 
     # --- the rest ---------------------------------------------------------------------------
 

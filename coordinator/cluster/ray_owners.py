@@ -18,6 +18,8 @@ class RayOwners:
 
     def __init__(self) -> None:
         self._owners: dict[str, RayOwner] = {}
+        self._named: dict[tuple[str, str, str], str] = {}
+        """Their uids by kind, namespace and name."""
         self._clusters: defaultdict[str, set[GangKey]] = defaultdict(set)
         self.suspended: dict[str, RayJob] = {}
         """The RayJobs by uid that carry the note that Muster suspended them."""
@@ -26,12 +28,15 @@ class RayOwners:
         """Take in an owner; say whether anything changed that is read of it."""
         before = self._owners.get(owner.metadata.uid)
         self._owners[owner.metadata.uid] = owner
+        self._named[_name_of(owner)] = owner.metadata.uid
         self._note_suspension(owner)
         return before is None or _read_of(before) != _read_of(owner)
 
     def drop(self, uid: str) -> None:
         """Forget an owner."""
-        self._owners.pop(uid, None)
+        gone = self._owners.pop(uid, None)
+        if gone is not None and self._named.get(_name_of(gone)) == uid:
+            del self._named[_name_of(gone)]
         self.suspended.pop(uid, None)
 
     def _note_suspension(self, owner: RayOwner) -> None:
@@ -48,6 +53,10 @@ class RayOwners:
     def get(self, uid: str) -> RayOwner | None:
         """Return the owner with a uid."""
         return self._owners.get(uid)
+
+    def named(self, kind: str, namespace: str, name: str) -> RayOwner | None:
+        """Return the owner of a name."""
+        return self._owners.get(self._named.get((kind, namespace, name), ""))
 
     def adopt(self, key: GangKey, source: GangSource) -> None:
         """Note which owner made a RayCluster."""
@@ -100,6 +109,10 @@ class RayOwners:
             return False
         made = self.clusters_of(owner.metadata.uid)
         return any(GangKey(meta.namespace, each) in made for each in named)
+
+
+def _name_of(owner: RayOwner) -> tuple[str, str, str]:
+    return type(owner).__name__, owner.metadata.namespace, owner.metadata.name
 
 
 def _read_of(owner: RayOwner) -> RayOwner:

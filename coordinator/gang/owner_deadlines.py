@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from coordinator.gang.setbacks.late_starts import stamp_of
 from kube.codec.fields import AFTER_ALL, moment_of
 from kube.objects.ray import RayJob, RayService
+from kube.ray.ray_owner import ENDED
 
 LONGEST_WARNING = 300.0
 """Seconds before a deadline at which its user is warned, at most; a quarter of it where shorter."""
-
-ENDED = ("Complete", "Failed")
-"""The states of a RayJob that it does not leave; a try that failed and is followed by another
-passes through neither."""
 
 
 @dataclass(frozen=True, slots=True)

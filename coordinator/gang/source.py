@@ -10,12 +10,15 @@ from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.demand import NotReady
 from kube.codec.observed_pod import ObservedPod
 from kube.gang.dispatched import DispatchedForm, DispatchedSource
+from kube.gang.nested import RAY_CLUSTER
 from kube.gang.offer import OfferForm, OfferSource
 from kube.gang.ray_cluster import RayClusterSource
-from kube.gang.source import GangSource
+from kube.gang.source import GangSource, Offered
+from kube.objects.base import ObjectMeta
 from kube.objects.ray import RayCluster
 from kube.ray.gang_terms import GangTerms, PodSetTerms
 from kube.ray.ray_cluster import OptIn, is_terminating
+from kube.ray.ray_owner import controller_of
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import offer_gang
 from scheduling.model.verdict import Reason
@@ -33,24 +36,36 @@ def source_of(told: RayCluster) -> GangSource:
 def offer_of(source: GangSource, cache: ClusterCache) -> GangSource | None:
     """Return the offer whose room a source is to take over; None where there is none any more.
 
-    An offer is about one RayCluster: one of another name that it owns takes nothing over.
+    An offer is about one object: what is of another takes nothing over.
     """
     meta, made_for = source.metadata, source.takes_over
     if made_for is None:
         return None
     found = cache.sources.get(GangKey(meta.namespace, offer_gang(made_for.name)))
     offered = found.offered if found is not None and found.metadata.uid == made_for.uid else None
-    return found if offered is not None and offered.successor == meta.name else None
+    return found if offered is not None and _is_meant(source, offered) else None
 
 
 def is_taken_over(source: GangSource, cache: ClusterCache) -> bool:
     """Say whether the room of an offer is that of another gang by now."""
     if source.offered is None or not source.offered.is_started:
         return False
-    key = GangKey(source.metadata.namespace, source.offered.successor)
-    follows = cache.sources.get(key)
-    made_for = follows.takes_over if follows is not None else None
-    return made_for is not None and made_for.uid == source.metadata.uid
+    return bool(followers_of(source.metadata, source.offered, cache))
+
+
+def followers_of(offer: ObjectMeta, offered: Offered, cache: ClusterCache) -> list[GangKey]:
+    """Return the gangs of the RayClusters that were made for an offer."""
+    found = ((key, cache.sources[key]) for key in cache.followers(offer.uid))
+    place = offer.namespace
+    return [key for key, each in found if key.namespace == place and _is_meant(each, offered)]
+
+
+def _is_meant(source: GangSource, offered: Offered) -> bool:
+    """Say whether a RayCluster is what an offer is about, or was made by it."""
+    if offered.kind == RAY_CLUSTER:
+        return source.metadata.name == offered.name
+    maker = controller_of(source.metadata)
+    return maker is not None and (maker.kind, maker.name) == (offered.kind, offered.name)
 
 
 def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:
@@ -65,6 +80,8 @@ def asks_no_more(source: GangSource, *, held: bool) -> bool:
 
 def hindrance_of(source: GangSource, unforeseeable: str) -> NotReady | None:
     """Say what keeps a gang from asking for room, whatever room there is."""
+    if source.over is not None:
+        return NotReady(*source.over)
     if source.stopped_by_user:
         return NotReady(
             Reason.SUSPENDED, f"spec.suspend is true: the {source.owner.kind} asks for no pods"

@@ -47,13 +47,14 @@ class HoldOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteRayCluster:
-    """Delete the RayCluster that was created for a GangOffer which is being closed."""
+class DeleteCreated:
+    """Delete what was created for a GangOffer which is being closed."""
 
     gang: GangKey
+    kind: str
     name: str
     uid: str
     offer_uid: str
 
 
-OfferAction = WriteOffer | StartOffer | HoldOffer | DeleteRayCluster
+OfferAction = WriteOffer | StartOffer | HoldOffer | DeleteCreated

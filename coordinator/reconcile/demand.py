@@ -80,14 +80,16 @@ def _demand(look: Look, refused: str) -> Demand:
 
 def unaccepted(look: Look) -> NotReady | None:
     """Start nothing that was created for an offer which is not, or no longer, Started."""
-    made_for = look.source.takes_over
+    made_for, offered = look.source.takes_over, look.source.offered
+    if offered is not None and offered.is_started and look.view.reservation.placement is None:
+        return NotReady(Reason.HELD, f"{offered.kind} {offered.name} was started, and asks itself")
     if made_for is None or look.view.reservation.placement is not None or look.view.released_any:
         return None
     offer = offer_of(look.source, look.scene.cache)
     if offer is not None and is_taken_over(offer, look.scene.cache):
         return None
-    said = f"GangOffer {made_for.name}, which it was created for, is not Started for a RayCluster "
-    return NotReady(Reason.HELD, f"{said}of this name")
+    said = f"GangOffer {made_for.name}, which it was created for, is not Started"
+    return NotReady(Reason.HELD, f"{said} for a RayCluster of this name, or made by this object")
 
 
 def pause_of(look: Look) -> NotReady | None:

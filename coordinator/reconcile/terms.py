@@ -181,12 +181,13 @@ def _misplaced(look: Look, queue: str) -> str:
         return ""
     kind = look.source.owner.kind
     if runs_here and kind != "RayCluster":
-        return f"GangQueue {queue} has clusters, and no {kind} is sent to any; allowed: RayClusters"
+        said = f"GangQueue {queue} has clusters, and no {kind} is sent to any"
+        return f"{said}; allowed: RayClusters, RayJobs, RayServices"
     if runs_here:
         said = f"GangQueue {queue} has clusters, and spec.managedBy was not set at its creation"
-        return f"{said}: create the RayCluster anew"
+        return f"{said}: create the {kind} anew"
     said = f"spec.managedBy is {names.MANAGED_ELSEWHERE}, and GangQueue {queue} has no clusters"
-    return f"{said}: create the RayCluster anew"
+    return f"{said}: create the {kind} anew"
 
 
 def _terms_asked(look: Look) -> GangTerms | Misconfigured:

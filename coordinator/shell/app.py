@@ -59,7 +59,12 @@ from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.profiles.written_profiles import profiles_of
 from kube.codec.volumes.storage import WATCHES, ObservedFact
 from kube.device_watches import DeviceWatches
-from kube.gang.dispatched import as_watched
+from kube.gang.dispatched import (
+    RayOwnerObject,
+    as_watched,
+    job_as_watched,
+    service_as_watched,
+)
 from kube.gang.offer import as_listed
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
@@ -201,9 +206,10 @@ class Coordinator:
         """The watches of what is neither a gang nor a pod, and that every gang needs."""
         nodes = {"project": whole_node, "selection": Selection(bare=BareNode)}
         cluster_event = partial(sinks.ray_cluster_event, wrapper_of=self._wrapper_of)
-        clusters = {"project": as_watched if self._settings.dispatch else essential}
-        jobs = {"project": essential_job, **LENIENT}
-        services = {"project": essential_service, **LENIENT}
+        sends = self._settings.dispatch
+        clusters = {"project": as_watched if sends else essential}
+        jobs = {"project": job_as_watched if sends else essential_job, **LENIENT}
+        services = {"project": service_as_watched if sends else essential_service, **LENIENT}
         device_classes = {"project": self._noted_class, **LENIENT}
         found: list[tuple[Resource, type[Any], sinks.Translate[Any], dict[str, Any]]] = [
             (NODES, Node, sinks.node_event, nodes),
@@ -212,8 +218,13 @@ class Coordinator:
             (PRIORITY_CLASSES, PriorityClass, sinks.priority_event, {}),
             (GANG_QUEUES, GangQueue, sinks.queue_event, {}),
             (DEVICE_CLASSES, DeviceClass, sinks.device_class_event, device_classes),
-            (RAY_JOBS, RayJob, sinks.ray_owner_event, jobs),
-            (RAY_SERVICES, RayService, sinks.ray_owner_event, services),
+            (RAY_JOBS, RayOwnerObject if sends else RayJob, sinks.ray_owner_event, jobs),
+            (
+                RAY_SERVICES,
+                RayOwnerObject if sends else RayService,
+                sinks.ray_owner_event,
+                services,
+            ),
         ]
         return {
             resource.plural: self._watch(resource.plural, resource, kind, event, **how)

@@ -26,6 +26,8 @@ from kube.codec.observed_pod import ObservedPod
 from kube.codec.provisioning import node_request_of
 from kube.codec.volumes.storage import ObservedFact
 from kube.devices.device_facts import DeviceFact, DeviceWatch, ObservedDeviceFact
+from kube.gang.dispatched import DispatchedForm
+from kube.gang.dispatched import as_gang as gang_of_sent
 from kube.gang.offer import OfferForm
 from kube.gang.offer import as_gang as gang_of_offer
 from kube.objects.admission import AdmissionRule
@@ -36,7 +38,7 @@ from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.wrapped_by import WrapperOf, is_made_for_wrapper, wrapped_by
 from scheduling.model.gang import GangKey
-from scheduling.model.holder import is_offer_gang, is_wrapper_gang
+from scheduling.model.holder import is_of_ray_cluster
 from scheduling.model.volume import Fact
 
 T = TypeVar("T", bound=Watched)
@@ -161,20 +163,30 @@ def ray_cluster_event(
     match told:
         case Changed(obj=cluster) if is_made_for_wrapper(cluster.metadata, wrapper_of):
             return _cluster_gone(cluster)
-        case Changed(obj=cluster) | Deleted(obj=cluster) if _is_named_as_wrapped(cluster):
+        case Changed(obj=cluster) | Deleted(obj=cluster) if _is_named_as_another(cluster):
             return None  # KubeRay makes no pods for a RayCluster of such a name
         case _:
             return _cluster_event(told)
 
 
-def _is_named_as_wrapped(cluster: RayCluster) -> bool:
-    key = GangKey("", cluster.metadata.name)
-    return is_wrapper_gang(key) or is_offer_gang(key)
+def _is_named_as_another(cluster: RayCluster) -> bool:
+    return not is_of_ray_cluster(GangKey("", cluster.metadata.name))
 
 
 def _cluster_gone(cluster: RayCluster) -> Event:
     meta = cluster.metadata
     return happened.ClusterGone(GangKey(meta.namespace, meta.name), meta.uid)
+
+
+def ray_owner_event(told: WatchEvent[Any]) -> Event | None:
+    """Take in a RayJob or RayService; what another cluster runs is a gang itself."""
+    match told:
+        case Changed(obj=DispatchedForm() as sent):
+            return _dispatched_event(Changed(sent))
+        case Deleted(obj=DispatchedForm() as sent):
+            return _dispatched_event(Deleted(sent))
+        case _:
+            return _owner_event(told)
 
 
 def _offer_gone(offer: OfferForm) -> Event:
@@ -195,7 +207,11 @@ offer_event: Final[Translate[OfferForm]] = translated(
     lambda kept: happened.OfferSeen(gang_of_offer(kept)),
     lambda kept: _offer_gone(gang_of_offer(kept)),
 )
-ray_owner_event: Final[Translate[RayJob | RayService]] = translated(
+_dispatched_event: Final[Translate[DispatchedForm]] = translated(
+    lambda kept: happened.ClusterSeen(gang_of_sent(kept)),
+    lambda kept: _cluster_gone(gang_of_sent(kept)),
+)
+_owner_event: Final[Translate[RayJob | RayService]] = translated(
     happened.RayOwnerSeen, lambda owner: happened.RayOwnerGone(owner.metadata.uid)
 )
 gang_event: Final[Translate[Gang]] = translated(happened.GangSeen, _gang_gone)

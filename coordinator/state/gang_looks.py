@@ -6,7 +6,7 @@ from functools import partial
 from coordinator.gang import ending
 from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import Left, are_left
-from coordinator.gang.source import opt_in_of
+from coordinator.gang.source import followers_of, opt_in_of
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.together import ALONE
 from coordinator.gang.view import GangView
@@ -289,8 +289,9 @@ def _end_offered(known: Known, key: GangKey, gang: Gang, scene: Scene) -> list[A
     """Delete the Gang of an offer that is closed, or whose room another gang has on its record."""
     source = known.cache.sources.get(key)
     if source is not None and source.offered is not None:
-        follows = known.views.get(GangKey(key.namespace, source.offered.successor))
-        if follows is None or not follows.survey.durable:
+        followers = followers_of(source.metadata, source.offered, known.cache)
+        views = (known.views.get(each) for each in followers)
+        if not any(each is not None and each.survey.durable for each in views):
             known.agenda.wake(key, scene.moment.now + LATER)
             return []
     known.agenda.wake(key, scene.moment.now + ending.ORPHAN_DELAY)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from coordinator.gang.held_start.phases import Resumed, Waiting
 from coordinator.gang.held_start.start import HeldStart
-from coordinator.gang.source import is_taken_over, offer_of
+from coordinator.gang.source import followers_of, is_taken_over, offer_of
 from coordinator.gang.view import GangView, Reservation
 from coordinator.queues.counting import concerns_us
 from coordinator.reconcile.look import Scene
@@ -44,6 +44,8 @@ def _take_over(known: Known, view: GangView, source: GangSource, scene: Scene) -
     offer = offer_of(source, known.cache)
     if offer is None or not is_taken_over(offer, known.cache):
         return
+    if _has_gone_over(known, offer, view.key):
+        return
     key = GangKey(view.key.namespace, offer.metadata.name)
     offered = known.views.get(key)
     if offered is None and view.record.gang is None and not view.looked_at:
@@ -58,6 +60,17 @@ def _take_over(known: Known, view: GangView, source: GangSource, scene: Scene) -
         _move(offered.reservation, view.reservation)
     known.room.update(view, known.cache.members(view.key, view.cluster_uid))
     known.agenda.dirty.add(key)
+
+
+def _has_gone_over(known: Known, offer: GangSource, key: GangKey) -> bool:
+    """Say whether another gang has the room: a RayJob makes a RayCluster for each of its tries."""
+    assert offer.offered is not None
+    others = followers_of(offer.metadata, offer.offered, known.cache)
+    views = (known.views.get(each) for each in others if each != key)
+    return any(
+        each is not None and (each.reservation.placement is not None or each.released_any)
+        for each in views
+    )
 
 
 def _move(offered: Reservation, mine: Reservation) -> None:

@@ -80,7 +80,7 @@ class OfferProgress:
     started_at: float | None = None
     """Since when it is seen as Started."""
     had_object: bool = False
-    """Whether the RayCluster that was created for it was there."""
+    """Whether what was created for it was there."""
     term: int = 0
     """The newest of its manager's leaders that was read."""
     writing: bool = False

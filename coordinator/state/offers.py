@@ -1,8 +1,7 @@
 """Answers GangOffers as their gangs are decided: the member's side of several clusters.
 
 What may be done next with an offer is `dispatcher.protocol.offering`'s to say. Here is only what it
-takes to do that: the placement behind an offer, and what is left of the RayCluster that was created
-for it.
+takes to do that: the placement behind an offer, and what is left of what was created for it.
 """
 
 from collections.abc import Iterator
@@ -10,18 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator.messages.offer_actions import (
-    DeleteRayCluster,
+    DeleteCreated,
     HoldOffer,
     OfferAction,
     StartOffer,
     WriteOffer,
 )
 from coordinator.state.agenda import LATER
+from coordinator.state.created import created_for, end_of, followers, has_pods, of_its_name
 from coordinator.state.known import Known, OfferProgress
 from dispatcher.protocol import offering
 from dispatcher.protocol.objects import Lease, Offer, Phase
 from dispatcher.protocol.offering import OPEN_SECONDS, Move, Terms, next_move
+from kube.gang.nested import RAY_CLUSTER, RAY_JOB
 from kube.gang.offer import OfferForm
+from kube.objects.base import ObjectMeta
+from kube.objects.clusters.dispatch import ENDS, JOB_GONE
 from kube.objects.clusters.gang_offer import FINALIZER
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
@@ -55,9 +58,14 @@ class _Look:
     moment: Moment
 
     @property
-    def successor(self) -> GangKey:
-        """The gang of the RayCluster that is created for it."""
-        return GangKey(self.key.namespace, self.form.successor)
+    def created(self) -> ObjectMeta | None:
+        """What was created for it."""
+        return created_for(self.known, self.form)
+
+    @property
+    def title(self) -> str:
+        """Kind and name of what it is about."""
+        return f"{self.form.kind} {self.form.successor}"
 
     @property
     def phase(self) -> Phase:
@@ -90,19 +98,22 @@ def see_to_offer(known: Known, key: GangKey, moment: Moment) -> Iterator[OfferAc
 
 
 def _note(look: _Look) -> None:
-    """Remember what only time, or the end of the RayCluster, makes use of."""
+    """Remember what only time, or the end of what was created, makes use of."""
     progress, now = look.progress, look.moment.now
     if look.phase is Phase.STARTED and progress.started_at is None:
         progress.started_at = now
-    progress.had_object |= _is_there(look)
+    progress.had_object |= look.created is not None or bool(look.form.answer.object_uid)
 
 
 def _due(look: _Look) -> Iterator[float]:
     progress, now = look.progress, look.moment.now
     if look.phase is Phase.OFFERED and progress.offered_at is not None:
         yield max(progress.offered_at + OPEN_SECONDS, now + LATER)
-    if look.phase is Phase.STARTED and not _is_there(look) and progress.started_at is not None:
+    if look.phase is Phase.STARTED and look.created is None and progress.started_at is not None:
         yield max(progress.started_at + CREATE_SECONDS, now + LATER)
+    has_ended = look.phase is Phase.STARTED and _end(look) is not None
+    if has_ended and not followers(look.known, look.form):
+        yield now + LATER  # for its last pods
     if look.form.metadata.deletion_timestamp is not None:
         yield now + LATER
 
@@ -113,7 +124,8 @@ def _next(look: _Look) -> OfferAction | None:
     withdrawn = look.form.metadata.deletion_timestamp is not None
     if not held and not withdrawn:
         return _hold(look, (*look.form.finalizers, FINALIZER))
-    stray = _leftover(look) if look.phase is Phase.CLOSED else None
+    stays = look.form.answer.reason in ENDS and not withdrawn  # for what it says of its end
+    stray = _leftover(look) if look.phase is Phase.CLOSED and not stays else None
     return stray or _moved(look)
 
 
@@ -165,10 +177,8 @@ def _offer(look: _Look) -> OfferAction | None:
 def _never_offered(look: _Look) -> Closing | None:
     if look.form.accepted_by:
         return ACCEPTED_TOO_EARLY, "it was accepted before it was offered: ask again without"
-    other = look.known.cache.sources.get(look.successor)
-    if other is not None and not _is_there(look):
-        said = f"there is a RayCluster {look.form.successor} already, which is not of this offer"
-        return NAME_TAKEN, said
+    if of_its_name(look.known, look.form) is not None and look.created is None:
+        return NAME_TAKEN, f"there is a {look.title} already, which is not of this offer"
     return None
 
 
@@ -185,23 +195,52 @@ def _start(look: _Look) -> OfferAction | None:
 
 
 def _go_on(look: _Look) -> OfferAction | None:
-    """Close an offer whose room, or whose RayCluster, is gone."""
+    """Close an offer whose room, or whose object, is gone, or has ended."""
     if look.phase is Phase.OFFERED and not look.has_room:
         return _close(look, _room_lost(look))
-    if look.phase is Phase.STARTED and not _is_there(look):
-        over = _is_over(look)
-        return _close(look, over) if over is not None else None
-    return None
+    if look.phase is not Phase.STARTED:
+        return None
+    over = _is_over(look)
+    if over is not None and not has_pods(look.known, look.form):
+        return _write(look, {"phase": Phase.CLOSED, "reason": over[0], "message": over[1]})
+    return _note_created(look)
 
 
 def _is_over(look: _Look) -> Closing | None:
-    started = look.progress.started_at
+    started, end = look.progress.started_at, _end(look)
+    if end is not None:
+        return end
+    if look.created is not None:
+        return None
     if look.progress.had_object:
-        return ENDED, f"RayCluster {look.form.successor} was deleted"
+        return ENDED, f"{look.title} was deleted"
     if started is not None and look.moment.now >= started + CREATE_SECONDS:
-        said = f"RayCluster {look.form.successor} was not created within {CREATE_SECONDS:.0f} s"
-        return NOT_CREATED, said
+        return NOT_CREATED, f"{look.title} was not created within {CREATE_SECONDS:.0f} s"
     return None
+
+
+def _end(look: _Look) -> Closing | None:
+    """Say how a job has ended, for good: also of one that is gone by now."""
+    answer = look.form.answer
+    end = end_of(look.known, look.form) or (answer.reason if answer.reason in ENDS else "")
+    if end:
+        return end, f"{look.title} has ended"
+    if look.form.metadata.deletion_timestamp is not None:
+        return None  # where it is gone, it was deleted for that
+    if look.form.kind == RAY_JOB and look.progress.had_object and look.created is None:
+        return JOB_GONE, f"{look.title} was deleted, and how it ended is not known"
+    return None
+
+
+def _note_created(look: _Look) -> OfferAction | None:
+    """Write what was created, and how it ended: a job may delete itself at any time."""
+    if look.created is None or look.form.kind == RAY_CLUSTER:
+        return None
+    answer, end = look.form.answer, end_of(look.known, look.form)
+    if (answer.object_uid, answer.reason) == (look.created.uid, end):
+        return None
+    said = {"offeredAt": answer.offered_at, "objectUid": look.created.uid, "reason": end}
+    return _write(look, {"phase": Phase.STARTED, **{k: v for k, v in said.items() if v}})
 
 
 def _room_lost(look: _Look) -> Closing:
@@ -214,7 +253,10 @@ def _room_lost(look: _Look) -> Closing:
 
 
 def _why(look: _Look) -> Closing:
-    """Say why the protocol has an offer closed."""
+    """Say why the protocol has an offer closed; the end of a job comes before all."""
+    end = _end(look) if look.phase is Phase.STARTED else None
+    if end is not None:
+        return end
     if look.form.metadata.deletion_timestamp is not None:
         return WITHDRAWN, "its deletion was asked for"
     if look.form.accepted_by:
@@ -225,40 +267,18 @@ def _why(look: _Look) -> Closing:
 def _close(look: _Look, why: Closing) -> OfferAction | None:
     """Write Closed once nothing is left that was created for it; that is final."""
     stray = _leftover(look)
-    if stray is not None or _has_pods(look):
+    if stray is not None or look.created is not None or has_pods(look.known, look.form):
         return stray
     reason, message = why
     return _write(look, {"phase": Phase.CLOSED, "reason": reason, "message": message})
 
 
 def _leftover(look: _Look) -> OfferAction | None:
-    """Delete the RayCluster that was created for it; nothing where it is gone or going."""
-    found = look.known.cache.sources.get(look.successor)
-    if found is None or not _is_there(look) or found.metadata.deletion_timestamp is not None:
+    """Delete what was created for it; nothing where it is gone or going."""
+    form, found = look.form, look.created
+    if found is None or found.deletion_timestamp is not None:
         return None
-    return DeleteRayCluster(
-        look.key, look.successor.name, found.metadata.uid, look.form.metadata.uid
-    )
-
-
-def _is_there(look: _Look) -> bool:
-    """Say whether the RayCluster that was created for it is there."""
-    found = look.known.cache.sources.get(look.successor)
-    made_for = found.takes_over if found is not None else None
-    return made_for is not None and made_for.uid == look.form.metadata.uid
-
-
-def _has_pods(look: _Look) -> bool:
-    """Say whether a pod, or the RayCluster, may be left of it.
-
-    Pods that are of no RayCluster that is there may be those of the one that was created for it.
-    """
-    if _is_there(look):
-        return True
-    found = look.known.cache.sources.get(look.successor)
-    uid = found.metadata.uid if found is not None else ""
-    pods = look.known.cache.pods_of(look.successor)
-    return any(pod.member is not None and pod.member.cluster_uid != uid for pod in pods)
+    return DeleteCreated(look.key, form.kind, form.successor, found.uid, form.metadata.uid)
 
 
 # ---- writes

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -19,7 +20,7 @@ from dispatcher.settings import PREFIX, Settings
 from dispatcher.shell.feeding import sink
 from dispatcher.shell.fleet import Fleet
 from dispatcher.shell.member import manager_uid
-from dispatcher.shell.writing import ManagerWriter, target_of_action
+from dispatcher.shell.writing import RESOURCES, ManagerWriter, target_of_action
 from dispatcher.state_machine import DispatcherState
 from kube.api.client import Client
 from kube.api.credentials import load_access
@@ -30,7 +31,6 @@ from kube.api.resources import (
     GANG_QUEUES,
     GANGS,
     MEMBER_CLUSTERS,
-    RAY_CLUSTERS,
     Resource,
 )
 from kube.api.watch.reflector import Reflector
@@ -77,7 +77,10 @@ class Replica:
         self.watches: dict[str, Reflector[Any]] = {
             "memberclusters": self._members,
             "gangqueues": self._watched(GANG_QUEUES, GangQueue, queue_of),
-            "rayclusters": self._watched(RAY_CLUSTERS, RayObject, original_of),
+            **{
+                each.plural: self._watched(each, RayObject, partial(original_of, kind=kind))
+                for kind, each in RESOURCES.items()
+            },
             "gangs": self._watched(GANGS, Gang, turn_of),
         }
 
@@ -125,7 +128,8 @@ class Replica:
 
     async def _contend(self) -> None:
         await wait_synced(self.watches.values())
-        log.info("synced", ray_clusters=len(self.watches["rayclusters"].store))
+        sent = (len(self.watches[each.plural].store) for each in RESOURCES.values())
+        log.info("synced", objects=sum(sent))
         settings, lease = self._settings, names.DISPATCHER_LEASE
         by = election(self._client, settings.namespace, lease, settings, self._newest_term)
         await by.run(self._lead)

@@ -8,6 +8,7 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -28,13 +29,13 @@ from dispatcher.reading import (
 from dispatcher.settings import Settings
 from dispatcher.shell.access import access_of
 from dispatcher.shell.feeding import sink
-from dispatcher.shell.writing import MemberWriter
+from dispatcher.shell.writing import RESOURCES, MemberWriter
 from kube.api.backoff import Backoff, pause
 from kube.api.client import Client
 from kube.api.errors import Garbled, KubeError, Timeout
 from kube.api.kinds import Kind, Kinds
 from kube.api.leader_election import Term
-from kube.api.resources import GANG_OFFERS, NAMESPACES, RAY_CLUSTERS, SECRETS
+from kube.api.resources import GANG_OFFERS, NAMESPACES, SECRETS
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
 from kube.objects import names
@@ -49,7 +50,10 @@ SYNC_SECONDS = 30.0
 """For the first lists of a member."""
 
 _AGAIN = Backoff(initial=1.0, maximum=30.0, factor=2.0, jitter=0.5)
-_NEEDED = (Kind(names.API_VERSION, OFFER_KIND), Kind(names.RAY_API_VERSION, "RayCluster"))
+_NEEDED = (
+    Kind(names.API_VERSION, OFFER_KIND),
+    *(Kind(names.RAY_API_VERSION, kind) for kind in RESOURCES),
+)
 
 
 class RefusedMember(Exception):  # noqa: N818 - an answer, not a fault of ours
@@ -186,7 +190,7 @@ class Connection:
             if await kinds.find(kind) is None:
                 raise RefusedMember("Incompatible", f"it does not serve {kind}")
         for namespace in self._cluster.spec.namespaces:
-            for resource in (GANG_OFFERS, RAY_CLUSTERS):
+            for resource in (GANG_OFFERS, *RESOURCES.values()):
                 await client.request("GET", resource.path(namespace), params={"limit": "1"})
         return Greeting(uid, version.git_version)
 
@@ -214,10 +218,13 @@ class Connection:
             offers: Reflector[Answer] = Reflector(
                 client, GANG_OFFERS, OfferObject, fed, project=answer_of, selection=selection
             )
-            copies: Reflector[Copy] = Reflector(
-                client, RAY_CLUSTERS, RayObject, fed, project=copy_of, selection=selection
-            )
-            yield from (offers, copies)
+            yield offers
+            for kind, resource in RESOURCES.items():
+                project = partial(copy_of, kind=kind)
+                copies: Reflector[Copy] = Reflector(
+                    client, resource, RayObject, fed, project=project, selection=selection
+                )
+                yield copies
 
 
 async def _uid(client: Client) -> str:

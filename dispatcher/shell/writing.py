@@ -36,7 +36,15 @@ from dispatcher.reading import OfferObject, RayObject, Thing, Turn, answer_of, c
 from kube.api.client import Client
 from kube.api.errors import Conflict, KubeError, NotFound
 from kube.api.lease import Lease
-from kube.api.resources import GANG_OFFERS, GANGS, LEASES, RAY_CLUSTERS
+from kube.api.resources import (
+    GANG_OFFERS,
+    GANGS,
+    LEASES,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+)
+from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
 from kube.objects import names
 from kube.objects.clusters.dispatch import GangDispatch
 from kube.objects.gang import Gang
@@ -48,8 +56,12 @@ log = structlog.get_logger(__name__)
 Json = dict[str, Any]
 
 
+RESOURCES = {RAY_CLUSTER: RAY_CLUSTERS, RAY_JOB: RAY_JOBS, RAY_SERVICE: RAY_SERVICES}
+"""What is sent, by kind."""
+
+
 class _Writer:
-    """Orders writes by RayCluster, and feeds back how each ended."""
+    """Orders writes by object, and feeds back how each ended."""
 
     place = HERE
 
@@ -117,7 +129,7 @@ class ManagerWriter(_Writer):
                 return [(HERE, await write_record(self._client, turn, dispatch))]
             case MirrorStatus(original, status):
                 meta = original.metadata
-                path = RAY_CLUSTERS.path(meta.namespace, meta.name, "status")
+                path = RESOURCES[original.kind].path(meta.namespace, meta.name, "status")
                 await self._client.json_patch(path, _replaced(meta.uid, status))
                 return []
         raise AssertionError(f"{type(deed).__name__} is for a member")
@@ -172,12 +184,13 @@ class MemberWriter(_Writer):
                 path = GANG_OFFERS.path(answer.metadata.namespace, answer.metadata.name)
                 return await self._withdraw(path, answer.metadata.uid)
             case CreateCopy(_, namespace, body):
-                made = await self._client.create(RAY_CLUSTERS.path(namespace), body, as_=RayObject)
-                return [(self.place, copy_of(made))]
+                path = RESOURCES[body["kind"]].path(namespace)
+                made = await self._client.create(path, body, as_=RayObject)
+                return [(self.place, copy_of(made, body["kind"]))]
             case PatchCopy(_, copy, operations):
-                path = RAY_CLUSTERS.path(copy.metadata.namespace, copy.metadata.name)
+                path = RESOURCES[copy.kind].path(copy.metadata.namespace, copy.metadata.name)
                 after = await self._client.json_patch(path, operations, as_=RayObject)
-                return [(self.place, copy_of(after))]
+                return [(self.place, copy_of(after, copy.kind))]
             case CloseRecord():
                 return await self._close(deed)
         raise AssertionError(f"{type(deed).__name__} is for the manager")

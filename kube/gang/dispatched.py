@@ -1,4 +1,4 @@
-"""Answers the questions of GangSource for a RayCluster that another cluster runs.
+"""Answers the questions of GangSource for a Ray object that another cluster runs.
 
 Its `managedBy` keeps KubeRay from it here, so that it has no pods here, and needs no nodes. Its
 gang takes quota for the amounts of its templates. Where it runs is in the Gang: the dispatcher
@@ -6,54 +6,132 @@ writes it there.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from kube.foreseen.admission import Admission
-from kube.foreseen.gang import Outlook, foreseen_gang
+from kube.foreseen.gang import NeverAdmitted, Outlook, foreseen_gang
+from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE, nested, nested_status
 from kube.gang.source import Hindrance, Stage
 from kube.gang.without_pods import WithoutPods, held
 from kube.objects import names
-from kube.objects.base import Labels, OwnerReference
+from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.clusters.dispatch import NEVER_DISPATCHED, GangDispatch
 from kube.objects.gang import Gang
-from kube.objects.ray import RayCluster
+from kube.objects.ray import (
+    ABSENT,
+    RayCluster,
+    RayJob,
+    RayJobSpec,
+    RayJobStatus,
+    RayService,
+    RayServiceStatus,
+)
 from kube.ray import ray_cluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, Problem, gang_terms
 from kube.ray.pod_templates import with_amounts_alone
 from kube.ray.ray_cluster import Answer, OptIn
+from kube.ray.ray_owner import ENDED, essential_job, essential_service
+from scheduling.model.gang import GangKey
+from scheduling.model.holder import gang_holder, sent_gang
 from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
+
+T = TypeVar("T")
 
 _NO_MEMBER = "on a gang that runs on its own cluster: those that start together are not sent away"
 
 
 class DispatchedForm(RayCluster, frozen=True):
-    """A RayCluster that another cluster runs, as one that is held here.
+    """An object that another cluster runs, as a RayCluster that is held here.
 
     Never decoded from API objects.
     """
 
+    kind: str = RAY_CLUSTER
     stopped: bool = False
     """Its user suspended it."""
+    ended: str = ""
+    """The state of a RayJob that is over, by its own status."""
+    problems: tuple[Problem, ...] = ()
+    """Why it is sent nowhere."""
+    fault: str = ""
+    """What of its spec cannot be read."""
     dispatch: GangDispatch = NEVER_DISPATCHED
+
+
+class RayOwnerObject(msgspec.Struct, frozen=True, gc=False):
+    """A RayJob or RayService, its spec and status as they came."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = ABSENT
+    status: msgspec.Raw = ABSENT
+
+
+class _Managed(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    managed_by: str | None = None
+
+
+# ---- what watches keep
 
 
 def as_watched(cluster: RayCluster) -> RayCluster:
     """Return what a watch keeps of a RayCluster; one with Kueue's queue name is left to Kueue."""
-    elsewhere = cluster.spec.managed_by == names.MANAGED_ELSEWHERE
-    if not elsewhere or names.KUEUE_QUEUE in cluster.metadata.labels:
+    if not _is_sent(cluster.metadata, cluster.spec.managed_by):
         return ray_cluster.essential(cluster)
+    return _form(cluster, DispatchedForm(stopped=bool(cluster.spec.suspend)))
+
+
+def job_as_watched(found: RayOwnerObject) -> RayJob | DispatchedForm:
+    """Return what a watch keeps of a RayJob, under its own name: it finds it by that."""
+    status = _read(found.status, RayJobStatus)
+    if not _is_sent(found.metadata, _read(found.spec, _Managed).managed_by):
+        return essential_job(RayJob(found.metadata, _read(found.spec, RayJobSpec), status))
+    state = status.job_deployment_status
+    return _sent(found, RAY_JOB, state if state in ENDED else "")
+
+
+def service_as_watched(found: RayOwnerObject) -> RayService | DispatchedForm:
+    """Return the same of a RayService."""
+    if not _is_sent(found.metadata, _read(found.spec, _Managed).managed_by):
+        status = _read(found.status, RayServiceStatus)
+        return essential_service(RayService(found.metadata, status))
+    return _sent(found, RAY_SERVICE)
+
+
+def as_gang(kept: DispatchedForm) -> DispatchedForm:
+    """Return it under the name of its gang."""
+    meta = kept.metadata
+    return replace(kept, metadata=replace(meta, name=sent_gang(kept.kind, meta.name)))
+
+
+def _is_sent(meta: ObjectMeta, managed_by: str | None) -> bool:
+    return managed_by == names.MANAGED_ELSEWHERE and names.KUEUE_QUEUE not in meta.labels
+
+
+def _sent(found: RayOwnerObject, kind: str, ended: str = "") -> DispatchedForm:
+    spec, stopped, problems, fault = nested(kind, found.spec)
+    status = nested_status(kind, found.status)
+    more = DispatchedForm(kind=kind, stopped=stopped, ended=ended, problems=problems, fault=fault)
+    return _form(RayCluster(found.metadata, spec, status), more)
+
+
+def _form(cluster: RayCluster, more: DispatchedForm) -> DispatchedForm:
+    """Return it as one that is held."""
     spec = with_amounts_alone(replace(cluster.spec, suspend=True, managed_by=None))
     metadata = replace(cluster.metadata, annotations=held(cluster.metadata.annotations))
     found = ray_cluster.essential(replace(cluster, metadata=metadata, spec=spec))
-    return DispatchedForm(
-        metadata=found.metadata,
-        spec=found.spec,
-        status=found.status,
-        stopped=bool(cluster.spec.suspend),
-    )
+    return replace(more, metadata=found.metadata, spec=found.spec, status=found.status)
+
+
+def _read(written: msgspec.Raw, kind: type[T]) -> T:
+    """Read a part of an object; ValueError says what of it cannot be read."""
+    try:
+        return kind() if written == ABSENT else msgspec.json.decode(written, type=kind)
+    except (msgspec.ValidationError, msgspec.DecodeError) as fault:
+        raise ValueError(str(fault)) from None
 
 
 def as_recorded(told: RayCluster, gang: Gang | None) -> RayCluster:
@@ -65,6 +143,9 @@ def as_recorded(told: RayCluster, gang: Gang | None) -> RayCluster:
     # Why clusters refuse it is for people to read.
     kept = replace(found, term=0, refusals=()) if found is not None else NEVER_DISPATCHED
     return told if kept == told.dispatch else replace(told, dispatch=kept)
+
+
+# ---- its gang
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +166,17 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
 
     @property
     def owner(self) -> OwnerReference:
-        """The RayCluster."""
+        """The object itself."""
         meta = self.form.metadata
-        return OwnerReference(names.RAY_API_VERSION, "RayCluster", meta.name, meta.uid)
+        name = gang_holder(GangKey("", meta.name)).name
+        return OwnerReference(names.RAY_API_VERSION, self.form.kind, name, meta.uid)
 
     @property
     def content(self) -> object:
         """What of it matters to its gang."""
         form = self.form
         kept = ray_cluster.content(form)
-        return kept, form.stopped, form.dispatch
+        return kept, form.stopped, form.ended, form.problems, form.fault, form.dispatch
 
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
         """Read its label, its annotation or its namespace; it stays a gang while it runs."""
@@ -111,17 +193,31 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
         group = self.form.metadata.annotations.get(names.TOGETHER)
         if group is not None:
             return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
+        if self.form.problems:
+            return Misconfigured(self.form.problems)
         return gang_terms(self.form, namespace_labels, selections)
 
     def foresee(self, admission: Admission) -> Outlook:
         """Work out what its pods ask for; how the other cluster admits them is not known here."""
-        return foreseen_gang(
-            self.form, Admission(priority_classes=admission.priority_classes, makes_claims=True)
-        )
+        if self.form.fault:
+            return NeverAdmitted(self.form.fault)
+        meta = replace(self.form.metadata, name=self.owner.name)
+        here = Admission(priority_classes=admission.priority_classes, makes_claims=True)
+        return foreseen_gang(replace(self.form, metadata=meta), here)
 
     def resumed(self) -> "DispatchedSource":
         """Return it as it is once its pods may come."""
         return DispatchedSource(ray_cluster.resumed(self.form))
+
+    @property
+    def over(self) -> Hindrance | None:
+        """How its job has ended, for good; None while it may be sent to a cluster, or is on one."""
+        found = self.form.dispatch
+        if found.is_open or not (found.end or self.form.ended):
+            return None
+        where = f" on cluster {found.cluster}" if found.cluster else ""
+        said = f"the {self.form.kind} has ended{where} ({found.end or self.form.ended})"
+        return Hindrance(Reason.JOB_ENDED, f"{said}: it is not sent anywhere again")
 
     @property
     def stopped_by_user(self) -> bool:

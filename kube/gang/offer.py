@@ -7,17 +7,17 @@ RayCluster is. The RayCluster that is created then is a gang of its own, and tak
 from dataclasses import dataclass
 from typing import ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import NeverAdmitted, Outlook, foreseen_gang
+from kube.gang.nested import RAY_CLUSTER, nested
 from kube.gang.source import Hindrance, Offered, Stage
 from kube.gang.without_pods import WithoutPods, held
 from kube.objects import names
 from kube.objects.base import Labels, OwnerReference
 from kube.objects.clusters.gang_offer import OFFER_KIND, GangOffer, GangOfferStatus, OfferMeta
-from kube.objects.ray import RayCluster, RayClusterSpec
+from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
 from kube.ray.gang_terms import (
     GangTerms,
@@ -39,37 +39,42 @@ _NO_MEMBER = "on a gang that stays on its own cluster: those that start together
 
 
 class OfferForm(RayCluster, frozen=True):
-    """A GangOffer in the form of the RayCluster that it asks about, under the name of its gang.
+    """A GangOffer in the form of the RayCluster that is to run, under the name of its gang.
 
     Never decoded from API objects. `refused` says what of the template cannot be read.
     """
 
+    kind: str = RAY_CLUSTER
     successor: str = ""
-    """The name of the RayCluster."""
+    """The name of what is to be created."""
     manager: str = ""
     attempt: int = 0
     accepted_by: int = 0
     answer: GangOfferStatus = GangOfferStatus()
     finalizers: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Why it can be run on no cluster that is asked."""
     refused: str = ""
 
 
 def form_of(offer: GangOffer) -> OfferForm:
     """Return what is kept of a GangOffer."""
     asked, over = offer.spec.template, offer.status.phase == CLOSED
-    spec, refused = _spec_of(asked.spec)
+    spec, _, problems, fault = nested(asked.kind, asked.spec)
     like = RayCluster(metadata=_metadata(offer.metadata, asked.labels, asked.annotations))
     found = ray_cluster.essential(replace(like, spec=replace(spec, suspend=True, managed_by=None)))
     return OfferForm(
         metadata=found.metadata,
         spec=without_templates(found.spec) if over else found.spec,
+        kind=asked.kind,
         successor=asked.name,
         manager=offer.spec.manager,
         attempt=offer.spec.attempt,
         accepted_by=offer.spec.accepted_by,
         answer=offer.status,
         finalizers=offer.metadata.finalizers,
-        refused=refused,
+        problems=problems,
+        refused=fault and f"spec.template.{fault}",
     )
 
 
@@ -100,19 +105,12 @@ def _metadata(meta: OfferMeta, labels: Labels, annotations: Labels) -> OfferMeta
     )
 
 
-def _spec_of(written: msgspec.Raw) -> tuple[RayClusterSpec, str]:
-    """Read the spec of the template; its faults are for a message, and stop nothing else."""
-    try:
-        return msgspec.json.decode(written, type=RayClusterSpec), ""
-    except (msgspec.ValidationError, msgspec.DecodeError) as fault:
-        return RayClusterSpec(), f"spec.template.spec: {fault}"
-
-
 @dataclass(frozen=True, slots=True)
 class OfferSource(WithoutPods[OfferForm]):
     """A gang that another cluster asks about; no pod of it exists, or ever will under its name."""
 
     dispatched: ClassVar = None
+    over: ClassVar = None
     no_pods: ClassVar = Hindrance(Reason.NOT_REQUIRED, "its template asks for no pods")
     stopped_by_user: ClassVar = False
     was_provisioned: ClassVar = False
@@ -135,8 +133,9 @@ class OfferSource(WithoutPods[OfferForm]):
 
     @property
     def offered(self) -> Offered:
-        """The RayCluster that it asks about."""
-        return Offered(self.form.successor, self.form.answer.phase == STARTED)
+        """What it asks about."""
+        form = self.form
+        return Offered(form.kind, form.successor, form.answer.phase == STARTED)
 
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:  # noqa: ARG002 - it asks itself
         """It is a gang wherever RayClusters may be."""
@@ -148,10 +147,12 @@ class OfferSource(WithoutPods[OfferForm]):
         group = self.form.metadata.annotations.get(names.TOGETHER)
         if group is not None:
             return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
+        if self.form.problems:
+            return Misconfigured(self.form.problems)
         return gang_terms(self.form, namespace_labels, selections)
 
     def foresee(self, admission: Admission) -> Outlook:
-        """Work out its pods as KubeRay will make them for the RayCluster."""
+        """Work out its pods as KubeRay will make them for its RayCluster."""
         if self.form.refused:
             return NeverAdmitted(self.form.refused)
         meta = replace(self.form.metadata, name=self.form.successor)

@@ -29,6 +29,7 @@ class RayClusterSource(InForm[RayCluster]):
 
     offered: ClassVar = None
     dispatched: ClassVar = None
+    over: ClassVar = None
     completions: ClassVar = _NO_COMPLETIONS
     may_exceed: ClassVar = False
     no_pods: ClassVar = _NO_PODS
@@ -71,9 +72,10 @@ class RayClusterSource(InForm[RayCluster]):
 
     @property
     def takes_over(self) -> OwnerReference | None:
-        """The GangOffer that owns it: it was created for that one, and starts in its room."""
-        owners = self.form.metadata.owner_references
-        return next((each for each in owners if _is_offer(each)), None)
+        """The GangOffer that owns it, or its RayJob: it starts in the room of that one."""
+        meta = self.form.metadata
+        mine = next((each for each in meta.owner_references if _is_offer(each)), None)
+        return mine or _made_for(meta.annotations.get(names.MADE_FOR, ""))
 
     def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
         """Read what it asks for."""
@@ -125,6 +127,12 @@ class RayClusterSource(InForm[RayCluster]):
     def added_priority(self, now: float) -> int:  # noqa: ARG002 - at any time
         """Its pods alone say how urgent it is."""
         return 0
+
+
+def _made_for(note: str) -> OwnerReference | None:
+    """Read which GangOffer its RayJob or RayService was created for."""
+    name, _, uid = note.partition("/")
+    return OwnerReference(names.API_VERSION, OFFER_KIND, name, uid) if uid else None
 
 
 def _is_offer(owner: OwnerReference) -> bool:

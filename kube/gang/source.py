@@ -45,8 +45,9 @@ class Hindrance(NamedTuple):
 class Offered(NamedTuple):
     """What is to stand in the place of a gang that is only asked about."""
 
-    successor: str
-    """The RayCluster that takes its room over."""
+    kind: str
+    """Of what is created for it: itself a RayCluster, or what makes one."""
+    name: str
     is_started: bool
     """Whether that may start: the offer was accepted, and the member's coordinator said so."""
 
@@ -150,6 +151,10 @@ class GangSource(Protocol):
     @property
     def resumable(self) -> RayCluster | None:
         """What Muster itself suspends and resumes; None where another program does as Gangs say."""
+
+    @property
+    def over(self) -> Hindrance | None:
+        """Why it never starts again, of one that ran elsewhere and ended there; None of others."""
 
     @property
     def stage(self) -> Stage | None:

@@ -48,6 +48,8 @@ APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier on
 MANAGED_ELSEWHERE = "kueue.x-k8s.io/multikueue"
 """The one value of spec.managedBy with which KubeRay leaves a Ray object alone."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label of what is Kueue's, with that value too
+MADE_FOR = "muster.dev/made-for"
+"""On a RayJob or RayService that was created for a GangOffer: name and uid; KubeRay copies it."""
 DISPATCHER_LEASE = "muster-dispatcher"  # with the uid of the manager; on each member
 APP_WRAPPER_GROUP = "muster.dev/app-wrapper-group"  # beside them where it is not CodeFlare's
 POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set

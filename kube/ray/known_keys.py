@@ -44,6 +44,7 @@ WRITTEN = frozenset(
         names.TOLD,
         names.HELD,
         names.WOKEN,
+        names.MADE_FOR,
         names.NODES_FOR,
         names.NODES_ASKED,
         names.NODES_ATTEMPT,

@@ -9,6 +9,10 @@ from kube.ray.pod_templates import with_submitter
 
 LONGEST_NAME = 512  # of a gang, with its namespace; what is longer is none
 
+ENDED = ("Complete", "Failed")
+"""The states of a RayJob that it does not leave; a try that failed and is followed by another
+passes through neither."""
+
 _KINDS: dict[str, type[RayOwner]] = {"RayJob": RayJob, "RayService": RayService}
 
 

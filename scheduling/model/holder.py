@@ -14,6 +14,18 @@ Each API group of AppWrappers has one. Messages do not tell the groups apart.
 OFFER_GANGS = "gangoffer."
 """Begins the names of gangs that another cluster asks about; nor has a RayCluster such a name."""
 
+SENT_GANGS = {"RayJob": "rayjob.", "RayService": "rayservice."}
+"""Begin, by kind, the names of gangs that another cluster runs; nor has a RayCluster such a name.
+
+On its own cluster such an object has RayClusters, whose names their gangs have.
+"""
+
+_KINDS = {
+    OFFER_GANGS: "GangOffer",
+    **dict.fromkeys(APP_WRAPPER_GANGS, "AppWrapper"),
+    **{begin: kind for kind, begin in SENT_GANGS.items()},
+}
+
 
 class Holder(NamedTuple):
     """Kind, namespace and name; the name of a Namespace stands for its pods without controller."""
@@ -29,13 +41,21 @@ class Holder(NamedTuple):
 
 
 def gang_holder(key: GangKey) -> Holder:
-    """Return the RayCluster, AppWrapper or GangOffer whose pods a gang is."""
-    if key.name.startswith(OFFER_GANGS):
-        return Holder("GangOffer", key.namespace, key.name.removeprefix(OFFER_GANGS))
-    for begin in APP_WRAPPER_GANGS:
-        if key.name.startswith(begin):
-            return Holder("AppWrapper", key.namespace, key.name.removeprefix(begin))
-    return Holder("RayCluster", key.namespace, key.name)
+    """Return the object whose pods a gang is."""
+    begin = _begin_of(key)
+    kind = _KINDS.get(begin, "RayCluster")
+    return Holder(kind, key.namespace, key.name.removeprefix(begin))
+
+
+def is_of_ray_cluster(key: GangKey) -> bool:
+    """Say whether a gang is named as the RayCluster is that it is of."""
+    return not _begin_of(key)
+
+
+def _begin_of(key: GangKey) -> str:
+    """Return how the name begins that is not a RayCluster's; empty where it is one."""
+    begin = f"{key.name.partition('.')[0]}."
+    return begin if begin in _KINDS else ""
 
 
 def is_wrapper_gang(key: GangKey) -> bool:
@@ -64,6 +84,11 @@ class Held:
 def offer_gang(name: str) -> str:
     """Name the gang of a GangOffer."""
     return f"{OFFER_GANGS}{name}"
+
+
+def sent_gang(kind: str, name: str) -> str:
+    """Name the gang of an object that another cluster runs."""
+    return f"{SENT_GANGS.get(kind, '')}{name}"
 
 
 def is_offer_gang(key: GangKey) -> bool:

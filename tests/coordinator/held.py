@@ -11,6 +11,7 @@ import msgspec
 
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen, ForeseenPodSet, Outlook
+from kube.gang.nested import SPEC_FIELDS
 from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.pod_templates import TemplatePod
@@ -44,7 +45,8 @@ def _offered(api: Api, source: GangSource, admission: Admission) -> Outlook:
     asked = offer["spec"]["template"]
     meta = {"namespace": source.metadata.namespace, "uid": source.metadata.uid}
     named = {"name": asked["name"], "labels": asked["labels"], "annotations": asked["annotations"]}
-    made = {"kind": "RayCluster", "metadata": {**meta, **named}, "spec": asked["spec"]}
+    spec = asked["spec"].get(SPEC_FIELDS.get(asked["kind"], ""), asked["spec"])
+    made = {"kind": "RayCluster", "metadata": {**meta, **named}, "spec": spec}
     pod_sets = tuple(_pod_sets(made, source.resumed().pod_sets_wanted))
     return Foreseen(asked["name"], source.metadata.uid, pod_sets)
 

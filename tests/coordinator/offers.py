@@ -14,7 +14,7 @@ def offer(name: str, cluster: Json, attempt: int = 1, **spec: object) -> Json:
     """A GangOffer that asks for a RayCluster."""
     meta = cluster["metadata"]
     template = {
-        "kind": "RayCluster",
+        "kind": cluster["kind"],
         "name": meta["name"],
         "labels": meta["labels"],
         "annotations": meta["annotations"],
@@ -64,7 +64,11 @@ def created_for(world: World, cluster: Json, name: str = "a-1") -> Json:
     """The RayCluster that is created for an offer."""
     uid = offer_of(world, name)["metadata"]["uid"]
     owner = {"apiVersion": names.API_VERSION, "kind": "GangOffer", "name": name, "uid": uid}
-    return {**cluster, "metadata": {**cluster["metadata"], "ownerReferences": [owner]}}
+    made = {**cluster, "metadata": {**cluster["metadata"], "ownerReferences": [owner]}}
+    if cluster["kind"] != "RayCluster":
+        noted = {**made["metadata"]["annotations"], names.MADE_FOR: f"{name}/{uid}"}
+        made["metadata"] = {**made["metadata"], "annotations": noted}
+    return made
 
 
 def lease(term: int) -> Json:

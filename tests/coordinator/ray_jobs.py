@@ -53,7 +53,8 @@ def owned_by(owner: Json, cluster: Json) -> Json:
 def reconcile(api: Api) -> None:
     """Bring every RayJob one step on."""
     for job in list(api.all("rayjobs")):
-        _step(api, job)
+        if job["spec"].get("managedBy") != names.MANAGED_ELSEWHERE:
+            _step(api, job)
 
 
 def fail(api: Api, name: str) -> None:

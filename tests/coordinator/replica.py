@@ -31,7 +31,12 @@ from kube.api.client import Client as RealClient
 from kube.api.watch.events import Changed, Deleted
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.volumes.storage import WATCHES
-from kube.gang.dispatched import as_watched
+from kube.gang.dispatched import (
+    RayOwnerObject,
+    as_watched,
+    job_as_watched,
+    service_as_watched,
+)
 from kube.gang.offer import as_listed
 from kube.objects import core as core_objects
 from kube.objects import gang as gang_objects
@@ -41,7 +46,6 @@ from kube.objects.app_wrapper import AppWrapper
 from kube.objects.clusters.gang_offer import GangOffer
 from kube.objects.provisioning import ProvisioningRequest
 from kube.objects.queues import queue as queue_objects
-from kube.ray.ray_owner import essential_job, essential_service
 from runtime.controller.moment import Moment
 from scheduling.model.amounts import OF_CLASS
 from tests.coordinator.api import Api, Change, Watch, stamp_at
@@ -74,8 +78,8 @@ _READERS: dict[str, tuple[type[Any], Any]] = {
     "rayclusters": (ray_objects.RayCluster, sinks.ray_cluster_event),
     "appwrappers": (AppWrapper, sinks.app_wrapper_event),
     "gangoffers": (GangOffer, sinks.offer_event),
-    "rayjobs": (ray_objects.RayJob, sinks.ray_owner_event),
-    "rayservices": (ray_objects.RayService, sinks.ray_owner_event),
+    "rayjobs": (RayOwnerObject, sinks.ray_owner_event),
+    "rayservices": (RayOwnerObject, sinks.ray_owner_event),
     "gangs": (gang_objects.Gang, sinks.gang_event),
     "provisioningrequests": (ProvisioningRequest, sinks.node_request_event),
 }
@@ -93,8 +97,8 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
         "rayclusters": as_watched,
         "appwrappers": AppWrapperReading(),
         "gangoffers": as_listed,
-        "rayjobs": essential_job,
-        "rayservices": essential_service,
+        "rayjobs": job_as_watched,
+        "rayservices": service_as_watched,
     }
     whole, obj = obj, projected.get(change.key.plural, lambda found: found)(obj)
     if change.key.plural == "appwrappers":

@@ -30,6 +30,8 @@ class FakeServer:
     kinds: tuple[tuple[str, str, str], ...] = (
         ("muster.dev", "v1alpha1", "GangOffer"),
         ("ray.io", "v1", "RayCluster"),
+        ("ray.io", "v1", "RayJob"),
+        ("ray.io", "v1", "RayService"),
     )
     secrets: dict[str, bytes] = field(default_factory=dict)
     statuses: dict[str, Json] = field(default_factory=dict)

@@ -37,8 +37,30 @@ def ray_cluster(name: str, *, suspend: bool = False, workers: int = 2, **more: A
     return RayObject(meta(name, **fields), msgspec.Raw(msgspec.json.encode(spec)))
 
 
-def original(name: str, **more: Any) -> Original:
-    found = original_of(ray_cluster(name, **more))
+def ray_job(name: str, **more: Any) -> RayObject:
+    """A RayJob as the API server of the manager has it."""
+    found = ray_cluster(name, **more)
+    spec = msgspec.json.decode(found.spec)
+    suspend = spec.pop("suspend")
+    outer = {"managedBy": names.MANAGED_ELSEWHERE, "suspend": suspend, "rayClusterSpec": spec}
+    return RayObject(found.metadata, msgspec.Raw(msgspec.json.encode(outer)))
+
+
+def ray_service(name: str, **more: Any) -> RayObject:
+    """A RayService as the API server of the manager has it."""
+    found = ray_cluster(name, **more)
+    outer = {
+        "managedBy": names.MANAGED_ELSEWHERE,
+        "rayClusterConfig": msgspec.json.decode(found.spec),
+    }
+    return RayObject(found.metadata, msgspec.Raw(msgspec.json.encode(outer)))
+
+
+_MAKERS = {"RayCluster": ray_cluster, "RayJob": ray_job, "RayService": ray_service}
+
+
+def original(name: str, kind: str = "RayCluster", **more: Any) -> Original:
+    found = original_of(_MAKERS[kind](name, **more), kind)
     assert found is not None
     return found
 

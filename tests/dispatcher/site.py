@@ -72,7 +72,10 @@ class Site:
 
     def dispatch(self, name: str) -> Json:
         """The record of a gang; empty while there is none."""
-        found: Json = (self.manager.get("Gang", name).get("status") or {}).get("dispatch") or {}
+        path = self.manager.path("Gang", name)
+        api = self.manager.cluster.api
+        status: Json = (api.get(path).get("status") or {}) if api.exists(path) else {}
+        found: Json = status.get("dispatch") or {}
         return found
 
     def running(self) -> dict[str, list[str]]:

@@ -342,7 +342,7 @@ class World:
             },
             type=dict,
         )
-        found = copy_of(msgspec.json.decode(msgspec.json.encode(raw), type=RayObject))
+        found = copy_of(msgspec.json.decode(msgspec.json.encode(raw), type=RayObject), body["kind"])
         member.copies[found.of] = found
         return found
 

@@ -49,6 +49,7 @@ async def ask(
     say: Answer | None = None,
     queues: Queues | None = FAR,
     metrics: Metrics | None = None,
+    kind: str = "RayCluster",
 ) -> Json:
     settings = Settings(lookup_deadline_seconds=0.2)
     found = DispatchWebhook(
@@ -58,7 +59,8 @@ async def ask(
     application.router.add_post("/dispatch", found.dispatch)
     client: TestClient[Request, Application]
     async with TestClient(TestServer(application)) as client:
-        body = orjson.dumps(review_of(created))
+        of = {"group": "ray.io", "version": "v1", "kind": kind}
+        body = orjson.dumps(review_of(created, kind=of))
         async with client.post("/dispatch", data=body, headers=JSON) as answer:
             response: Json = (await answer.json())["response"]
             return response
@@ -75,6 +77,15 @@ async def test_a_gang_of_such_a_queue_is_managed_elsewhere() -> None:
     assert counted(metrics, "sent_away") == 1
     managed = cluster(labels=GANG, managedBy=names.MANAGED_ELSEWHERE)
     assert patch_of(await ask(managed)) == []
+
+
+@pytest.mark.parametrize("kind", ["RayJob", "RayService"])
+async def test_so_are_other_kinds(kind: str) -> None:
+    assert patch_of(await ask(cluster(labels=GANG), kind=kind)) == MANAGED
+    cron = {"apiVersion": "ray.io/v1", "kind": "RayCronJob", "name": "c", "uid": "u"}
+    made = cluster(labels=GANG, owner={**cron, "controller": True})
+    assert patch_of(await ask(made, kind=kind)) == []
+    assert patch_of(await ask(cluster(labels=GANG), kind="RayCronJob")) == []
 
 
 @pytest.mark.parametrize(
@@ -105,8 +116,9 @@ async def test_its_namespace_may_have_made_it_a_gang_of_the_queue() -> None:
     [
         (cluster(labels={**GANG, names.KUEUE_QUEUE: "theirs"}), "hands the RayCluster to Kueue"),
         (cluster(labels=GANG, managedBy="ray.io/kuberay-operator"), "spec.managedBy"),
+        (cluster(labels=GANG, clusterSelector={"ray.io/cluster": "b"}), "spec.clusterSelector"),
     ],
-    ids=["kueue", "to-run-here"],
+    ids=["kueue", "to-run-here", "on-a-cluster-that-is-there"],
 )
 async def test_what_cannot_be_sent_is_refused(created: Json, said: str) -> None:
     response = await ask(created)

@@ -1,1 +1,1 @@
-"""Sends RayClusters to other clusters."""
+"""Sends Ray objects to other clusters."""

@@ -1,6 +1,6 @@
-"""Answers reviews of RayClusters that may have to be sent to other clusters.
+"""Answers reviews of Ray objects that may have to be sent to other clusters.
 
-What cannot be found out is refused: a RayCluster that KubeRay has begun with here is sent nowhere.
+What cannot be found out is refused: an object that KubeRay has begun with here is sent nowhere.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from kube.objects.core import Namespace
 from webhook.admission_review import BadReview, Deny, denied, patched, untouched
 from webhook.app import JSON, body_of, refusal_of
 from webhook.dispatch.judging import Judged, concerns_queues, judge
+from webhook.dispatch.review import DispatchReview, read_dispatch_review
 from webhook.hold_app import Reads
-from webhook.holding import HoldReview, NamespaceRead, Queues, read_hold_review
+from webhook.holding import NamespaceRead, Queues
 from webhook.metrics import Metrics
 from webhook.settings import Settings
 
@@ -54,7 +55,7 @@ class DispatchWebhook:
 
     async def _dispatch(self, request: web.Request) -> web.Response:
         body = await body_of(request, self._settings)
-        review = body if isinstance(body, BadReview) else read_hold_review(body)
+        review = body if isinstance(body, BadReview) else read_dispatch_review(body)
         if isinstance(review, BadReview):
             self._metrics.reviews["refused"].inc()
             return refusal_of(review.status, review.message)
@@ -62,11 +63,11 @@ class DispatchWebhook:
         self._metrics.reviews[result].inc()
         return web.Response(body=answered, content_type=JSON)
 
-    async def _judged(self, review: HoldReview) -> Judged:
-        queues, cluster = self._queues(), review.cluster
+    async def _judged(self, review: DispatchReview) -> Judged:
+        queues, created = self._queues(), review.created
         if queues is None:
             return Deny(UNAVAILABLE, "the GangQueues are not known yet; try again")
-        if cluster is None or not concerns_queues(cluster, queues):
+        if created is None or not concerns_queues(created, queues):
             return []
         try:
             async with asyncio.timeout(self._settings.lookup_deadline_seconds):
@@ -74,10 +75,10 @@ class DispatchWebhook:
         except (KubeError, TimeoutError) as error:
             return Deny(UNAVAILABLE, f"namespace {review.namespace} cannot be read: {error}")
         labels = found.metadata.labels if isinstance(found, Namespace) else {}
-        return judge(cluster, labels, queues)
+        return judge(review.kind, created, labels, queues)
 
 
-def _answer_to(review: HoldReview, judged: Judged) -> tuple[str, bytes]:
+def _answer_to(review: DispatchReview, judged: Judged) -> tuple[str, bytes]:
     """Return what became of a review, as it is counted, and the answer."""
     if isinstance(judged, Deny):
         log.warning("review denied", uid=review.uid, reason=judged.message)

@@ -6,7 +6,7 @@ import structlog
 
 from coordinator.messages.events import Event
 from coordinator.messages.offer_actions import (
-    DeleteRayCluster,
+    DeleteCreated,
     HoldOffer,
     OfferAction,
     StartOffer,
@@ -20,9 +20,10 @@ from dispatcher.protocol.offering import may_start
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound, is_of_what_goes
 from kube.api.lease import Lease
-from kube.api.resources import GANG_OFFERS, LEASES, RAY_CLUSTERS
+from kube.api.resources import GANG_OFFERS, LEASES, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES
 from kube.codec.pod_patches import Operation
 from kube.codec.status_patches import fields_patch
+from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
 from kube.objects import names
 from kube.objects.base import Present
 from scheduling.model.gang import GangKey
@@ -31,6 +32,9 @@ log = structlog.get_logger()
 
 OTHER_LEADER = "OtherLeader"
 """Why an offer was not started that a former leader of its manager accepted."""
+
+
+_RESOURCES = {RAY_CLUSTER: RAY_CLUSTERS, RAY_JOB: RAY_JOBS, RAY_SERVICE: RAY_SERVICES}
 
 
 class OfferWrites:
@@ -53,12 +57,11 @@ class OfferWrites:
                 path = GANG_OFFERS.path(action.gang.namespace, action.name)
                 request = self._client.json_patch(path, [*unchanged(action), held], as_=Present)
                 return await self._ended(action.gang, action.uid, "offer_finalizers", request)
-            case DeleteRayCluster():
-                path = RAY_CLUSTERS.path(action.gang.namespace, action.name)
+            case DeleteCreated():
+                path = _RESOURCES[action.kind].path(action.gang.namespace, action.name)
                 deletion = self._client.delete(path, uid=action.uid)
-                return await self._ended(
-                    action.gang, action.offer_uid, "raycluster_delete", deletion
-                )
+                what = f"{action.kind.lower()}_delete"
+                return await self._ended(action.gang, action.offer_uid, what, deletion)
 
     async def _answer(self, action: WriteOffer, term: int = 0) -> list[Event]:
         changes = fields_patch("status", action.status, action.before)

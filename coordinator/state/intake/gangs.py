@@ -21,6 +21,8 @@ from coordinator.state.gang_views import heedful
 from coordinator.state.known import Known
 from kube.gang.dispatched import DispatchedSource, as_recorded
 from kube.gang.source import GangSource
+from kube.objects.clusters.gang_offer import OFFER_KIND
+from kube.objects.ray import RayOwner
 from kube.ray.ray_cluster import is_terminating
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
@@ -62,13 +64,25 @@ def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
 def ray_owner_seen(event: RayOwnerSeen, known: Known, moment: Moment) -> None:
     """Take in a RayJob or RayService."""
     if known.cache.owners.put(event.owner):
-        known.agenda.dirty |= gangs_beside(known, event.owner.metadata.uid)
+        known.agenda.dirty |= {*gangs_beside(known, event.owner.metadata.uid)}
+        known.agenda.dirty |= {*_offers_of(event.owner)}
 
 
 def ray_owner_gone(event: RayOwnerGone, known: Known, moment: Moment) -> None:
     """Forget a RayJob or RayService."""
+    gone = known.cache.owners.get(event.uid)
     known.cache.owners.drop(event.uid)
     known.agenda.dirty |= gangs_beside(known, event.uid)
+    if gone is not None:
+        known.agenda.dirty |= {*_offers_of(gone)}
+
+
+def _offers_of(owner: RayOwner) -> Iterator[GangKey]:
+    """Yield the gangs of the offers that an owner was created for."""
+    meta = owner.metadata
+    for each in meta.owner_references:
+        if each.kind == OFFER_KIND:
+            yield GangKey(meta.namespace, offer_gang(each.name))
 
 
 def gangs_beside(known: Known, uid: str) -> Set[GangKey]:

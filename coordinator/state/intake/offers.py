@@ -1,5 +1,7 @@
 """Takes in GangOffers, and how writes to them ended."""
 
+from collections.abc import Iterator
+
 from coordinator.messages.events import ClusterGone, ClusterSeen, OfferGone, OfferSeen
 from coordinator.messages.write_ends import OfferWriteEnded
 from coordinator.state.intake.gangs import cluster_gone, cluster_seen
@@ -19,7 +21,7 @@ def offer_seen(event: OfferSeen, known: Known, moment: Moment) -> None:
         cluster_seen(ClusterSeen(event.offer), known, moment)
     elif key in known.cache.sources:
         cluster_gone(ClusterGone(key, known.cache.sources[key].metadata.uid), known, moment)
-    known.agenda.dirty |= {key, GangKey(meta.namespace, event.offer.successor)}
+    known.agenda.dirty |= {key, *_successors(known, event.offer)}
 
 
 def offer_gone(event: OfferGone, known: Known, moment: Moment) -> None:
@@ -28,8 +30,14 @@ def offer_gone(event: OfferGone, known: Known, moment: Moment) -> None:
     if found is not None and found.metadata.uid == event.uid:
         del known.cache.offers[event.key]
         known.term.offers.pop(event.uid, None)
-        known.agenda.dirty.add(GangKey(event.key.namespace, found.successor))
+        known.agenda.dirty.update(_successors(known, found))
     cluster_gone(ClusterGone(event.key, event.uid), known, moment)
+
+
+def _successors(known: Known, offer: OfferForm) -> Iterator[GangKey]:
+    """Yield the gangs that go by what becomes of an offer."""
+    yield GangKey(offer.metadata.namespace, offer.successor)
+    yield from known.cache.followers(offer.metadata.uid)
 
 
 def write_ended(event: OfferWriteEnded, known: Known, moment: Moment) -> None:

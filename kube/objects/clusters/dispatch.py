@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 ASKED, OFFERED, STARTED, CLOSED = "Asked", "Offered", "Started", "Closed"
 DISPATCH_PHASES = (ASKED, OFFERED, STARTED, CLOSED)
 
+JOB_COMPLETE, JOB_FAILED, JOB_GONE = "JobComplete", "JobFailed", "JobGone"
+ENDS = (JOB_COMPLETE, JOB_FAILED, JOB_GONE)
+"""How a gang is over for good, by the word of the member that ran it."""
+
 QUOTA_RESERVED = "QuotaReserved"
 """Phase of a Gang whose turn it is: its quota is reserved, and the dispatcher finds its cluster."""
 
@@ -75,6 +79,14 @@ class GangDispatch(Part, frozen=True):
         ),
     ] = ASKED
     message: Annotated[str, Allows("What the cluster says of it.", maxLength=32768)] = ""
+    end: Annotated[
+        str,
+        Allows(
+            "How it ended on the cluster, where it is not to be sent anywhere again. JobGone: it "
+            "was deleted there, and how it ended is not known.",
+            enum=list(ENDS),
+        ),
+    ] = ""
     refusals: Annotated[
         OrNull[tuple[ClusterRefusal, ...]],
         Allows(
@@ -108,7 +120,9 @@ def is_its_turn(status: "GangStatus") -> bool:
     found = status.dispatch
     if status.phase != QUOTA_RESERVED or is_to_end(status):
         return False
-    return found is None or found.is_open or found.attempt <= status.dispatch_after
+    if found is None or found.is_open:
+        return True
+    return not found.end and found.attempt <= status.dispatch_after
 
 
 def is_to_end(status: "GangStatus") -> bool:

@@ -20,7 +20,7 @@ FINALIZER = "muster.dev/offer"
 PHASES = ("Asked", "Offered", "Started", "Closed")
 
 LONGEST_NAME = 63
-"""Of the RayCluster: KubeRay makes names and labels of it."""
+"""Of what is created: KubeRay makes names and labels of it."""
 
 _ANY: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _POSITIVE: dict[str, Any] = {"minimum": 1, "format": "int64"}
@@ -42,7 +42,9 @@ _SAME_RULE = (
 class OfferedObject(Part, frozen=True):
     """The object that is created on the member once its offer is accepted."""
 
-    kind: Annotated[str, Allows("Its kind.", enum=["RayCluster"])] = "RayCluster"
+    kind: Annotated[str, Allows("Its kind.", enum=["RayCluster", "RayJob", "RayService"])] = (
+        "RayCluster"
+    )
     name: Annotated[
         str, Allows("Its name.", required=True, minLength=1, maxLength=LONGEST_NAME)
     ] = ""
@@ -92,6 +94,14 @@ class GangOfferStatus(Part, frozen=True):
     ] = ""
     offered_at: Annotated[
         str, Allows("Since when room is kept, by the clock of the member.", format="date-time")
+    ] = ""
+    object_uid: Annotated[
+        str,
+        Allows(
+            "The uid of the RayJob or RayService that was created for it. Where that is there no "
+            "more, a job was run.",
+            maxLength=128,
+        ),
     ] = ""
     reason: Annotated[str, Allows("Why it waits, or was closed.", maxLength=1024)] = ""
     message: Annotated[str, Allows("The same in numbers.", maxLength=32768)] = ""

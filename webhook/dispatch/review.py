@@ -1,0 +1,67 @@
+"""Reads reviews of Ray objects that may have to be sent to other clusters. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from kube.gang.nested import RAY_CLUSTER, SPEC_FIELDS
+from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
+from webhook.admission_review import NAME, BadReview, Request, read_request, unexpected
+
+KINDS: Final = (RAY_CLUSTER, *SPEC_FIELDS)
+
+
+class CreatedSpec(Part, frozen=True):
+    """What of a spec says where it may run."""
+
+    managed_by: str | None = None
+    cluster_selector: OrNull[Labels] = msgspec.field(default_factory=dict)
+
+
+class Created(Slim, frozen=True):
+    """A Ray object that is created."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CreatedSpec | None = None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether no controller made it."""
+        return not any(each.controller for each in self.metadata.owner_references)
+
+
+_CREATED = msgspec.json.Decoder(Created)
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchReview:
+    """A review as far as it matters here; `created` is None where nothing is to be said."""
+
+    uid: str
+    namespace: str = ""
+    kind: str = ""
+    created: Created | None = None
+
+
+def read_dispatch_review(body: bytes | bytearray) -> DispatchReview | BadReview:
+    """Read what the API server sent about a Ray object."""
+    return read_request(body, _review)
+
+
+def _review(request: Request) -> DispatchReview | BadReview:
+    kind, namespace = request.kind, request.namespace or ""
+    is_created = request.operation == "CREATE" and not request.sub_resource
+    if not is_created or kind.group != "ray.io" or kind.kind not in KINDS:
+        return DispatchReview(request.uid)
+    if not NAME.fullmatch(namespace):
+        return unexpected("request.namespace", namespace, "the name of a namespace")
+    try:
+        found = _CREATED.decode(request.object)
+    except msgspec.ValidationError as error:
+        return BadReview(400, f"not a {kind.kind} in request.object: {error}")
+    if found.spec is None:
+        return DispatchReview(request.uid)  # the API server refuses it, and says why
+    return DispatchReview(request.uid, namespace, kind.kind, found)
