@@ -15,7 +15,7 @@ from testbed.muster import start_dispatcher
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job
 
 TEAM = "team"
 QUEUE = "all"
@@ -68,6 +68,14 @@ class Site:
         made = gang(name, group(replicas=workers), labels={names.QUEUE: QUEUE})
         return self.manager.create(made)
 
+    def submit_job(self, name: str) -> Json:
+        """Create a RayJob of that queue, which may be tried twice."""
+        spec = {"submissionMode": "HTTPMode", "shutdownAfterJobFinishes": True, "backoffLimit": 1}
+        labels = {**GANG, names.QUEUE: QUEUE}
+        made = ray_job(name, group(replicas=PODS - 1), labels=labels, **spec)
+        del made["spec"]["submitterPodTemplate"]  # KubeRay asks the dashboard itself
+        return self.manager.create(made)
+
     # ---- what is seen
 
     def dispatch(self, name: str) -> Json:
@@ -100,8 +108,9 @@ class Site:
 
     def clear(self) -> None:
         """Delete all gangs, and wait until members have nothing of them."""
-        for each in self.manager.all("RayCluster"):
-            self.manager.delete("RayCluster", each["metadata"]["name"])
+        for kind in ("RayCluster", "RayJob"):
+            for each in self.manager.all(kind):
+                self.manager.delete(kind, each["metadata"]["name"])
         for plot in self.members.values():
             wait_until(partial(_is_empty, plot), "nothing to be left", LONG)
 

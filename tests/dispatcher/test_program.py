@@ -1,6 +1,7 @@
 """The dispatcher on three control planes: a gang runs whole on one member, once."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -128,6 +129,56 @@ def test_a_member_that_hangs_delays_no_gang_and_what_went_meanwhile_is_withdrawn
         lambda: not site.members[away].all("GangOffer"), "the first to be withdrawn", seconds=LONG
     )
     assert whole(site, "second") == ["second"]
+
+
+def test_a_rayjob_is_tried_twice_on_its_member_and_its_end_is_for_good(site: Site) -> None:
+    """No dashboard answers, so what would come of that is written to its status."""
+    made = site.submit_job("job")
+    assert made["spec"]["managedBy"] == names.MANAGED_ELSEWHERE
+    first = wait_until(lambda: _whole_of_job(site), "the job to run", seconds=LONG)
+    site.manager.wait_phase("rayjob.job", "Running")
+    member = site.members[first[1]]
+    assert "managedBy" not in member.get("RayJob", "job")["spec"]
+
+    def shows(**status: str) -> bool:
+        found = site.manager.get("RayJob", "job").get("status", {})
+        return status.items() <= found.items()
+
+    wait_until(lambda: shows(rayClusterName=first[0]), "its status to come up", seconds=LONG)
+    member.patch_status("RayJob", "job", {"jobDeploymentStatus": "Retrying", "failed": 1})
+
+    def tried_again() -> tuple[str, str] | None:
+        now = _whole_of_job(site)
+        return now if now is not None and now[0] != first[0] else None
+
+    second = wait_until(tried_again, "the second try to run", seconds=LONG)
+    assert second[1] == first[1]
+    assert site.dispatch("rayjob.job")["attempt"] == 1
+
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    done = {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED", "endTime": now}
+    member.patch_status("RayJob", "job", done)
+    wait_until(
+        lambda: site.dispatch("rayjob.job").get("end") == "JobComplete",
+        "its end to be on record",
+        seconds=LONG,
+        seen=lambda: (site.dispatch("rayjob.job"), member.all("GangOffer")),
+    )
+    site.manager.wait_phase("rayjob.job", "Finished")
+    wait_until(lambda: shows(jobDeploymentStatus="Complete"), "its end to come up", seconds=LONG)
+    assert not site.running()
+    site.submit("next")
+    wait_until(lambda: whole(site, "next"), "another to run", seconds=LONG)
+    assert site.dispatch("rayjob.job")["attempt"] == 1
+    assert not [each for each in site.running() if each != "next"]
+
+
+def _whole_of_job(site: Site) -> tuple[str, str] | None:
+    """The RayCluster of the job that runs whole, and where; None where none does."""
+    found = site.running()
+    assert all(len(where) == 1 for where in found.values()), found
+    runs = ((name, where[0]) for name, where in found.items())
+    return next((each for each in runs if site.is_whole_on(each[1], each[0])), None)
 
 
 # ---- a member that takes offers and refuses acceptances
