@@ -10,6 +10,7 @@ from testbed import components
 from testbed.errors import TestbedError
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
+from tests.controlplane.rayclusters import Json
 from tests.dispatcher.site import LONG, QUEUES, Site, queue, started
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(1800)]
@@ -141,7 +142,7 @@ def test_a_rayjob_is_tried_twice_on_its_member_and_its_end_is_for_good(site: Sit
     assert "managedBy" not in member.get("RayJob", "job")["spec"]
 
     def shows(**status: str) -> bool:
-        found = site.manager.get("RayJob", "job").get("status", {})
+        found: Json = site.manager.get("RayJob", "job").get("status", {})
         return status.items() <= found.items()
 
     wait_until(lambda: shows(rayClusterName=first[0]), "its status to come up", seconds=LONG)
@@ -153,6 +154,12 @@ def test_a_rayjob_is_tried_twice_on_its_member_and_its_end_is_for_good(site: Sit
 
     second = wait_until(tried_again, "the second try to run", seconds=LONG)
     assert second[1] == first[1]
+    assert site.dispatch("rayjob.job")["attempt"] == 1
+
+    site.manager.patch("RayJob", "job", {"spec": {"suspend": True}})
+    wait_until(lambda: not member.all("RayCluster"), "it to be suspended", seconds=LONG)
+    site.manager.patch("RayJob", "job", {"spec": {"suspend": False}})
+    wait_until(lambda: _whole_of_job(site), "it to run again", seconds=LONG)
     assert site.dispatch("rayjob.job")["attempt"] == 1
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
