@@ -187,10 +187,16 @@ class World:
             case PatchGangSpec(key=key, spec=spec):
                 yield from self._changed(key, {"spec": spec})
             case WriteGangStatus(key=key, status=status):
-                yield from self._changed(key, {"status": status})
+                yield from self._changed(key, {"status": {**self._of_people(key), **status}})
                 yield from self._created_by_wrapper(key, status)
             case DeleteGang(key=key):
                 yield from (GangGone(key), WriteEnded(key, None))
+
+    def _of_people(self, key: GangKey) -> dict[str, Any]:
+        """Return of the status what people ask for; a write of the coordinator leaves it."""
+        gang = self.state.known.cache.gangs.get(key)
+        moves = gang.status.moves if gang is not None else None
+        return {"moves": msgspec.to_builtins(moves)} if moves is not None else {}
 
     def _changed(self, key: GangKey, part: dict[str, Any]) -> Iterator[Event]:
         gang = self.state.known.cache.gangs.get(key)

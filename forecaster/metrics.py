@@ -8,7 +8,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from forecaster.telling import Started
-from kube.objects.gang import BASES
+from kube.objects.expected_start import BASES
 from runtime.connections import ConnectionMetrics
 
 _RATIOS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1, 2, 5)

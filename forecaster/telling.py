@@ -17,7 +17,8 @@ from forecast.expected import ExpectedReport, ForecastReport, Sure
 from forecast.moved import why_later
 from kube.codec.fields import moment_of
 from kube.codec.pod_patches import JsonPatch, Operation
-from kube.objects.gang import Gang, GangEstimate, GangExpectedStart
+from kube.objects.expected_start import GangEstimate, GangExpectedStart
+from kube.objects.gang import Gang
 from scheduling.diagnosis.wording import lasting
 from scheduling.model.gang import GangKey
 

@@ -30,6 +30,7 @@ from scheduling.decision.search import GangSearch
 from scheduling.decision.undecided import Undecided
 from scheduling.devices.node_index import DeviceFacts
 from scheduling.devices.room import DeviceRoom
+from scheduling.diagnosis.preemption_refusals import preempting
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import PendingGang
@@ -192,6 +193,11 @@ class _Cycle:
     def _decide_promised(self, gang: PendingGang, room: FreeCapacity) -> FreeCapacity:
         """Decide a gang that room was held for, in that room; what it needs no more is free."""
         promised, answers = self._preemption.promised, self._answers
+        parts = self._holds.waits_for(gang.key)
+        if parts:
+            answers.settle(gang, preempting(parts))
+            self._order.block(gang)
+            return room
         hold = self._holds.end(gang.key)
         promised.add(gang.key)
         self._order.give_back(gang.queue, hold.counted)
@@ -203,6 +209,8 @@ class _Cycle:
             room = self._preemption.try_room(gang, room, answers)
         if gang.key not in answers or not _is_settled(answers.decisions[-1].verdict):
             promised.discard(gang.key)
+            if gang.key in self._holds.asked:
+                return self._preemption.hold(gang, hold.preemption, room)
             self._is_to_ask_soon = True  # what was held is free now, also for quota
         if hold.preemption.plan not in (each.plan for each in self._holds.preemptions()):
             room = room.grown_at(hold.nodes)

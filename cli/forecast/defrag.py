@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from cli.forecast.movable import MICRO, Listed, gpus_of, list_movable
+from cli.forecast.move_request import MoveRequest, request_of
 from cli.imports.outcome import Fault
 from cli.report.forecast.defrag import (
     DefragReport,
@@ -44,6 +45,13 @@ def advise(pictured: Pictured, wanted: GangKey | None, steps: int = STEPS) -> De
 
     Raises Fault for one that does not wait.
     """
+    return advise_request(pictured, wanted, steps)[0]
+
+
+def advise_request(
+    pictured: Pictured, wanted: GangKey | None, steps: int = STEPS
+) -> tuple[DefragReport, MoveRequest | None]:
+    """Return the same, with what asks the coordinator for it; None without a plan."""
     state = pictured.build()
     leave_out_waiting_statuses(state.known)
     state.handle(pictured.events, pictured.moment)
@@ -51,9 +59,10 @@ def advise(pictured: Pictured, wanted: GangKey | None, steps: int = STEPS) -> De
     advice = _Advice(world, Forward(world, Budget(steps=0)).run(), steps)
     report = advice.on(wanted)
     if report.start is None:
-        return report
+        return report, None
     key = GangKey(report.start.namespace, report.start.name)
-    return _with_expected(report, pictured.course(until=key), key)
+    request = request_of(key, advice.found[key], state.known)
+    return _with_expected(report, pictured.course(until=key), key), request
 
 
 def _with_expected(report: DefragReport, course: Course, key: GangKey) -> DefragReport:
@@ -73,6 +82,7 @@ class _Advice:
     world: World
     course: Course
     steps: int
+    found: dict[GangKey, Moves] = field(default_factory=dict)
 
     def on(self, wanted: GangKey | None) -> DefragReport:
         """Return the best plan for what is wanted."""
@@ -137,6 +147,7 @@ class _Advice:
         if not isinstance(found, Moves):
             said = _none(waits.key, gang, room, listed, is_certain=found.is_certain)
             return DefragReport(taken, why=said, is_cheapest=found.is_certain)
+        self.found[waits.key] = found
         return self._report(waits, gang, found, listed)
 
     def _report(

@@ -63,6 +63,8 @@ class ClusterCache:
         """All GangOffers, by their gangs; those that are open, or Started, are sources too."""
         self._followers: defaultdict[str, set[GangKey]] = defaultdict(set)
         self.gangs: dict[GangKey, Gang] = {}
+        self.moves: set[GangKey] = set()
+        """Those of them for which others are to move."""
         self.nodes: dict[str, Node] = {}
         self.namespaces: dict[str, Namespace] = {}
         self.priority_classes: dict[str, PriorityClass] = {}
@@ -291,7 +293,18 @@ class ClusterCache:
         if known is not None and _stale(gang, known):
             return False
         self.gangs[key] = gang
+        if gang.status.moves is None:
+            self.moves.discard(key)
+        else:
+            self.moves.add(key)
         return True
+
+    def is_to_move(self, key: GangKey, starts: GangKey) -> bool:
+        """Say whether a gang is to move so that another one starts."""
+        moves = self.gangs[starts].status.moves if starts in self.moves else None
+        return moves is not None and any(
+            GangKey(each.namespace, each.name) == key for each in moves.gangs
+        )
 
     def remove_gang(self, key: GangKey, uid: str) -> None:
         """Forget a Gang object; an empty uid means whichever it is.
@@ -301,6 +314,7 @@ class ClusterCache:
         known = self.gangs.get(key)
         if known is not None and uid in ("", known.metadata.uid):
             del self.gangs[key]
+            self.moves.discard(key)
         if uid:
             self._bury(uid)
 

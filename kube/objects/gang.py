@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from kube.objects.base import ObjectMeta, OrNull, Part, Quantities, Quantity, Slim
 from kube.objects.clusters.dispatch import QUOTA_RESERVED, GangDispatch
+from kube.objects.expected_start import GangExpectedStart
 from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows, map_of, rules
 
 _MOST_POD_SETS = 1024  # CEL rules on the items of a list need a bound on its length
@@ -21,7 +22,6 @@ PRIORITY: dict[str, Any] = {"minimum": -(2**31), "maximum": 2**31 - 1, "format":
 Count = Annotated[int, Allows(**COUNT)]
 
 HELD_PHASES = ("Waiting", "Resumed", "Suspending")
-BASES = ("Now", "Forward", "Rate", "Unknown")
 PHASES = (
     "Gathering",
     "Queued",
@@ -280,40 +280,38 @@ class GangTogether(Part, frozen=True):
     ] = ()
 
 
-class GangEstimate(Slim, frozen=True):
-    """When a waiting gang was expected to start, as it was told at one time."""
+class GangMove(Slim, frozen=True):
+    """A gang that is to move: it is stopped, and its room is kept where it goes."""
 
-    time: Annotated[str, Allows("When; absent where nothing tells it.", format="date-time")] = ""
-    earliest: Annotated[str, Allows("If what runs ends sooner.", format="date-time")] = ""
-    latest: Annotated[str, Allows("If it ends later.", format="date-time")] = ""
-    as_of: Annotated[str, Allows("When it was worked out.", required=True, format="date-time")] = ""
+    namespace: Annotated[str, Allows(required=True, **NAME)] = ""
+    name: Annotated[str, Allows(required=True, **NAME)] = ""
+    decided: Annotated[
+        int,
+        Allows("Its status.decided when this was asked for: once it is more, it moved.", **COUNT),
+    ] = 0
+    placement: Annotated[GangPlacement | None, Allows("Where it goes.", required=True)] = None
 
 
-class GangExpectedStart(GangEstimate, frozen=True):
-    """When a waiting gang is expected to start, and why; `first` is what was told of it first."""
+class GangMoves(Part, frozen=True):
+    """Gangs that are to move so that this one can start, as an administrator asked."""
 
-    basis: Annotated[
-        str,
-        Allows(
-            "Now: the next cycle admits it. Forward: the rules were run forward to its start. "
-            "Rate: by how fast its queue moves. Unknown: nothing tells.",
-            required=True,
-            enum=list(BASES),
-        ),
+    until: Annotated[
+        str, Allows("Until when room is kept for it.", required=True, format="date-time")
     ] = ""
-    reason: Annotated[str, Allows("Why, in one sentence.", maxLength=1024)] = ""
-    moved: Annotated[
-        str, Allows("Why it is later than was told at first, by more than the range.")
-    ] = ""
-    first: GangEstimate | None = None
+    placement: Annotated[
+        GangPlacement | None, Allows("Where this one starts.", required=True)
+    ] = None
+    gangs: Annotated[
+        OrNull[tuple[GangMove, ...]], Allows(maxItems=64, **map_of("namespace", "name"))
+    ] = ()
 
 
 class GangStatus(Part, frozen=True):
     """What Muster has decided and done."""
 
     schema_extra: ClassVar[dict[str, Any]] = ATOMIC
-    of_others: ClassVar[frozenset[str]] = frozenset({"expected_start", "dispatch"})
-    """What the forecaster and the dispatcher write: the coordinator leaves it as it is."""
+    of_others: ClassVar[frozenset[str]] = frozenset({"expected_start", "dispatch", "moves"})
+    """What the forecaster, the dispatcher and people write: the coordinator leaves it as it is."""
 
     phase: Annotated[str, Allows(enum=list(PHASES))] = ""
     epoch: Annotated[
@@ -357,6 +355,9 @@ class GangStatus(Part, frozen=True):
     expected_start: Annotated[
         GangExpectedStart | None,
         Allows("When the gang is expected to start, where the forecaster runs."),
+    ] = None
+    moves: Annotated[
+        GangMoves | None, Allows("What is to move for it, by `muster defrag --apply`.")
     ] = None
     dispatch: Annotated[
         GangDispatch | None,

@@ -40,7 +40,7 @@ class PreemptionPass:
 
     def may(self, gang: PendingGang) -> bool:
         """Say whether a gang may take room of running ones."""
-        return self._preempting.may(gang)
+        return gang.key not in self._holds.asked and self._preempting.may(gang)
 
     def note(self, gang: PendingGang) -> str:
         """Return what the message of a gang says of why nothing is taken for it."""
@@ -54,13 +54,13 @@ class PreemptionPass:
     def waiting_for_quota(self, answers: Answers, room: FreeCapacity) -> Iterator[PendingGang]:
         """Yield gangs that wait for quota, and for which running ones might be stopped."""
         for gang in self._order.waiting_for_quota(self._queues):
-            is_new = gang.key not in answers and self._preempting.may(gang)
+            is_new = gang.key not in answers and self.may(gang)
             if is_new and not self._preempting.is_known_to_fail(gang, room):
                 yield gang
 
     def try_room(self, asked: PendingGang, room: FreeCapacity, answers: Answers) -> FreeCapacity:
         """Make room for a gang that its quota does not cover; if there is none, say nothing."""
-        if asked.key in answers or not self._preempting.may(asked):
+        if asked.key in answers or not self.may(asked):
             return room
         gang = self._search.mounted(asked)
         made, room = self.make_room(gang, room.for_priority(gang.pod_priority))
@@ -80,12 +80,17 @@ class PreemptionPass:
             return None, room
         if not self._may_start(gang, made.plan, room):
             return None, room
-        hold = self._holds.add(gang, Preemption(gang.key, made.taken, made.plan))
+        room = self.hold(gang, Preemption(gang.key, made.taken, made.plan), room)
+        self._preempting.took(made.parts)
+        return is_preempting(made.parts), room
+
+    def hold(self, gang: PendingGang, preemption: Preemption, room: FreeCapacity) -> FreeCapacity:
+        """Hold room and quota for a gang from now on; return what is left."""
+        hold = self._holds.add(gang, preemption)
         self._order.take_row(gang, hold.counted)
         self._order.block(gang)
-        self._search.assume(gang, made.plan)
-        self._preempting.took(made.parts)
-        return is_preempting(made.parts), room.changed_by(hold.nodes, -hold.amounts)
+        self._search.assume(gang, preemption.plan)
+        return room.changed_by(hold.nodes, -hold.amounts)
 
     def _may_start(self, gang: PendingGang, plan: Placement, room: FreeCapacity) -> bool:
         """Say whether no blocked gang would start later for a gang where it is to be.

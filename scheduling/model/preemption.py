@@ -52,6 +52,19 @@ class Preemption:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Promise:
+    """Room and quota that are kept for a gang by request, whether it waits already or not.
+
+    `preemption` has the gang, where it goes, and what it waits for. `held` is what it holds now of
+    the quota of its `queue`, by resource: that much is not counted twice.
+    """
+
+    preemption: Preemption
+    queue: str
+    held: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class FailedAttempts:
     """Gangs for which nothing can be taken, and what that follows from.
 

@@ -15,7 +15,7 @@ from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement, amounts_of
-from scheduling.model.preemption import Preemption
+from scheduling.model.preemption import GangPart, Preemption, Promise
 from scheduling.preemption.coverage import held_by
 from scheduling.queueing.queues import Queues
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -26,9 +26,11 @@ class Hold:
     """What is promised to a gang: `amounts` (resources x those nodes), and `quota` of its queue.
 
     `in_use` is the part of the quota that counts already, for what ends in that queue holds it.
+    `gang` is what waits, None where nothing does yet.
     """
 
-    gang: PendingGang
+    gang: PendingGang | None
+    queue: str
     preemption: Preemption
     nodes: Positions
     amounts: Amounts
@@ -51,33 +53,57 @@ class Holds:
         self._tree, self._nodes = queues.waiting.tree, nodes
         self._kept: dict[GangKey, Hold] = {}
         self._queues = queues
+        self.asked = {each.preemption.preemptor for each in queues.promises}
+        """The gangs that are promised room by request."""
         self.freed: Positions = np.zeros(0, dtype=np.intp)
         for each in before:
             gang = queues.waiting.gang(each.preemptor)
-            if gang is not None and gang.minimum:
+            if gang is not None and gang.minimum and each.preemptor not in self.asked:
                 self.add(gang, each)
             else:
                 self.freed = np.union1d(self.freed, self._cells(each.plan)[0])
+        for promise in queues.promises:
+            self._promise(promise)
+
+    def _promise(self, promise: Promise) -> None:
+        """Keep room for a gang by request."""
+        gang = self._queues.waiting.gang(promise.preemption.preemptor)
+        if gang is not None and gang.minimum:
+            self.add(gang, promise.preemption)
+        elif promise.queue in self._tree.index:
+            holds = self._tree.requests(promise.held)
+            self._hold(None, promise.queue, promise.preemption, holds)
 
     def add(self, gang: PendingGang, preemption: Preemption) -> Hold:
         """Hold a plan for a gang."""
+        ends = np.maximum(0, self._ending[self._tree.index[gang.queue]])
+        return self._hold(gang, gang.queue, preemption, ends)
+
+    def _hold(
+        self, gang: PendingGang | None, queue: str, preemption: Preemption, counts: Amounts
+    ) -> Hold:
+        """Hold a plan, of whose quota so much `counts` already."""
         at, amounts = self._cells(preemption.plan)
         quota = self._tree.requests(amounts_of(preemption.plan))
-        ends = np.maximum(0, self._ending[self._tree.index[gang.queue]])
-        in_use = np.minimum(quota, ends)
-        self._ending[self._tree.index[gang.queue]] -= in_use
-        self._kept[gang.key] = Hold(gang, preemption, at, amounts, quota, in_use)
-        return self._kept[gang.key]
+        in_use = np.minimum(quota, counts)
+        self._ending[self._tree.index[queue]] -= in_use
+        hold = Hold(gang, queue, preemption, at, amounts, quota, in_use)
+        self._kept[preemption.preemptor] = hold
+        return hold
 
     def end(self, gang: GangKey) -> Hold:
         """Hold nothing for a gang any more; return what was."""
         hold = self._kept.pop(gang)
-        self._ending[self._tree.index[hold.gang.queue]] += hold.in_use
+        self._ending[self._tree.index[hold.queue]] += hold.in_use
         return hold
 
     def gangs(self) -> Iterator[PendingGang]:
-        """Yield the gangs for which something is held."""
-        return (each.gang for each in self._kept.values())
+        """Yield the gangs that wait, and for which something is held."""
+        return (each.gang for each in self._kept.values() if each.gang is not None)
+
+    def waits_for(self, key: GangKey) -> tuple[GangPart, ...]:
+        """Return what has to end before room that was asked for is there; none where it is."""
+        return self._kept[key].preemption.parts if key in self.asked else ()
 
     def preemptions(self) -> tuple[Preemption, ...]:
         """Return what is held, and what it waits for."""
@@ -96,14 +122,14 @@ class Holds:
             return held
         total = held.copy()
         for each in self._kept.values():
-            total[self._tree.index[each.gang.queue]] += each.counted
+            total[self._tree.index[each.queue]] += each.counted
         return total
 
     def with_all(self, held: Amounts) -> Amounts:
         """Return what queues hold once nothing that ends counts: all that is promised in full."""
         total = held.copy()
         for each in self._kept.values():
-            total[self._tree.index[each.gang.queue]] += each.in_use
+            total[self._tree.index[each.queue]] += each.in_use
         return total
 
     @cached_property

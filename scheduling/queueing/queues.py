@@ -1,6 +1,6 @@
 """What a cycle is told of the queues: the gangs that wait, what is held, and when that may end."""
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.model.amounts import Amounts, Requests
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.model.preemption import GangPart
+from scheduling.model.preemption import GangPart, Promise
 from scheduling.model.queue import DEFAULT_QUEUE, Queue
 from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.quota_tree import QuotaTree
@@ -47,7 +47,7 @@ class Queues:
     their queue may pass them any more; `overdue` those of them that waited so long that no gang of
     another queue may either. `parts` are those of all running gangs, asked only where a gang is
     refused whose queue may preempt. `fair` is what queues with fair sharing used over time; None
-    where there is none of them.
+    where there is none of them. `promises` are kept whatever else is decided.
     """
 
     waiting: WaitingGangs
@@ -59,6 +59,7 @@ class Queues:
     overdue: Set[GangKey] = frozenset()
     parts: Callable[[], Iterable[GangPart]] = _no_parts
     fair: FairShares | None = None
+    promises: Sequence[Promise] = ()
 
 
 def one_queue(pending: Iterable[PendingGang], queue: Queue | None = None) -> Queues:

@@ -253,9 +253,12 @@ def _queue_of(view: GangView) -> str:
 def _may_stop(preemptor: GangView, look: Look) -> bool:
     """Say whether the GangQueue of a gang lets it stop this one still; quota is not judged again.
 
-    Without a GangQueue there is nothing that could have changed.
+    Without a GangQueue there is nothing that could have changed. A gang for which this one is to
+    move may.
     """
     asked, queues, mine = preemptor.queueing.asked, look.scene.queues, look.view
+    if look.scene.cache.is_to_move(mine.key, preemptor.key):
+        return True
     if not isinstance(asked, PendingGang) or asked.queue not in queues.objects:
         return True
     terms = mine.understood.terms

@@ -9,6 +9,7 @@ from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
 from coordinator.state.cycle.joining import join_up, take_apart
 from coordinator.state.cycle.preemptible import parts_of
+from coordinator.state.cycle.requested_moves import promises_of
 from coordinator.state.cycle.victims_together import taken_together
 from coordinator.state.known import Known
 from coordinator.state.usage import cluster_of, settle_usage
@@ -103,6 +104,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         ages.overdue,
         lambda: taken_together(known, parts_of(known, moment)),
         known.fair.shares,
+        promises_of(known, moment),
     )
 
 

@@ -104,7 +104,9 @@ def _note_plans(known: Known, preemptions: Iterable[Preemption]) -> None:
 
     That their victims end is being written, or can be seen: so any leader comes to such a plan.
     """
-    begun = (each for each in preemptions if all(part.is_ending for part in each.parts))
+    waits = known.cycles.waiting
+    asked = (each for each in preemptions if waits.gang(each.preemptor) is not None)
+    begun = (each for each in asked if all(part.is_ending for part in each.parts))
     plans: dict[GangKey, Placement] = {}
     for each in begun:
         plans.update(plans_of(known, each.preemptor, each.plan))

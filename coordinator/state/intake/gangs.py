@@ -119,9 +119,12 @@ def ray_cluster_write_ended(event: RayClusterWriteEnded, known: Known, moment: M
 
 def gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
     """Take in a Gang."""
+    key = GangKey(event.gang.metadata.namespace, event.gang.metadata.name)
+    before = known.cache.gangs.get(key)
     if not known.cache.put_gang(event.gang):
         return
-    key = GangKey(event.gang.metadata.namespace, event.gang.metadata.name)
+    asked = before.status.moves if before is not None else None
+    known.agenda.cycle_wanted |= event.gang.status.moves != asked
     _hear_dispatch(known, key)
     view = known.views.get(key)
     if view is None or not view.record.writing:  # else the end of the write has it looked at
@@ -140,6 +143,7 @@ def _hear_dispatch(known: Known, key: GangKey) -> None:
 
 def gang_gone(event: GangGone, known: Known, moment: Moment) -> None:
     """Forget a Gang."""
+    known.agenda.cycle_wanted |= event.key in known.cache.moves
     known.cache.remove_gang(event.key, event.uid)
     _hear_dispatch(known, event.key)
     known.agenda.dirty.add(event.key)
