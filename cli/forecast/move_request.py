@@ -1,5 +1,6 @@
 """Puts a plan of moves into the form in which the coordinator is asked for it. Pure."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.reconcile.status.placement import places_json
 from coordinator.state.known import Known
 from forecast.estimates import stamp
+from kube.codec.observed_pod import ObservedPod
 from scheduling.defragmentation.moves import Move, Moves
 from scheduling.model.gang import GangKey
 
@@ -18,25 +20,18 @@ TRIES = "it is of a RayJob, which gets another RayCluster: its room cannot be ke
 
 
 @dataclass(frozen=True, slots=True)
-class PodToEvict:
-    """A pod of a gang that is to move."""
-
-    gang: GangKey
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class MoveRequest:
     """What is asked for: `status.moves` of the Gang with this `uid`, but for its end.
 
-    `decided` is what the Gangs said that are to move; `refused` why it cannot be asked for.
+    `decided` is what the Gangs said that are to move, `pods` what ends of them; `refused` is why it
+    cannot be asked for.
     """
 
     gang: GangKey
     uid: str
     moves: Json
     decided: dict[GangKey, int]
-    pods: tuple[PodToEvict, ...]
+    pods: Mapping[GangKey, Sequence[ObservedPod]]
     refused: str = ""
 
     def until(self, wall: float) -> Json:
@@ -57,13 +52,13 @@ def request_of(key: GangKey, found: Moves, known: Known) -> MoveRequest:
         }
         for each in found.moves
     ]
-    pods = (pod for each in found.moves for pod in known.cache.pods_of(each.gang.key))
+    pods = {each: [pod for pod in known.cache.pods_of(each) if pod.alive] for each in decided}
     return MoveRequest(
         key,
         gangs[key].metadata.uid,
         {"placement": places_json(found.start), "gangs": moved},
         decided,
-        tuple(PodToEvict(pod.member.gang, pod.name) for pod in pods if pod.alive and pod.member),
+        pods,
         _refused(key, found.moves, known),
     )
 

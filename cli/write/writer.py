@@ -119,6 +119,26 @@ class Writer:
             "PATCH", path, params=_DRY_RUN, body=encode(changes), headers=_MERGE
         )
 
+    async def try_eviction(self, pods: Resource, namespace: str, name: str) -> NotWritten | None:
+        """Ask by a dry run whether a pod may be evicted; one that is gone may.
+
+        A budget that holds it back is an answer: it is not asked again.
+        """
+        path = pods.path(namespace, name, "eviction")
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"dryRun": ["All"]},
+        }
+        try:
+            await self._client.create(path, body)
+        except NotFound:
+            return None
+        except KubeError as error:
+            return _not_written(error)
+        return None
+
     async def create(self, path: str, obj: object) -> NotWritten | None:
         """Create an object."""
         return await _written(lambda: self._client.create(path, obj))

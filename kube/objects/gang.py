@@ -298,9 +298,9 @@ class GangMoves(Part, frozen=True):
     until: Annotated[
         str, Allows("Until when room is kept for it.", required=True, format="date-time")
     ] = ""
-    placement: Annotated[
-        GangPlacement | None, Allows("Where this one starts.", required=True)
-    ] = None
+    placement: Annotated[GangPlacement | None, Allows("Where this one starts.", required=True)] = (
+        None
+    )
     gangs: Annotated[
         OrNull[tuple[GangMove, ...]], Allows(maxItems=64, **map_of("namespace", "name"))
     ] = ()

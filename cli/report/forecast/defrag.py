@@ -43,6 +43,16 @@ class MoveReport(msgspec.Struct, frozen=True, rename="camel"):
     targets: tuple[PlacedReport, ...] = msgspec.field(name="to")
 
 
+class MovedReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What became of a gang of a plan that was carried out, and when, in RFC 3339."""
+
+    namespace: str
+    name: str
+    became: str
+    at: str
+    nodes: tuple[PlacedReport, ...] = ()
+
+
 class LeftOutReport(msgspec.Struct, frozen=True, rename="camel"):
     """A gang that is not moved, and why."""
 
@@ -55,7 +65,8 @@ class DefragReport(msgspec.Struct, frozen=True, rename="camel"):
     """The plan of moves for one waiting gang of a picture that was `taken` then.
 
     Without a `start` no plan helps, and `why` says that in numbers. `is_cheapest` says that no
-    other moves lose less; else the bound of the search ended it.
+    other moves lose less; else the bound of the search ended it. `done` is what came of it, where
+    it was carried out.
     """
 
     taken: str
@@ -68,3 +79,4 @@ class DefragReport(msgspec.Struct, frozen=True, rename="camel"):
     left_out: tuple[LeftOutReport, ...] = ()
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    done: tuple[MovedReport, ...] = ()

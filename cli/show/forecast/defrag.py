@@ -20,7 +20,9 @@ def table(found: DefragReport, output: str) -> Callable[[Console], None]:
             line(console, found.why)
         else:
             _plan(console, found, found.start)
-        line(console, f"of the picture of {clock(found.taken)}; nothing was moved")
+        moved = "" if found.done else "; nothing was moved"
+        line(console, f"of the picture of {clock(found.taken)}{moved}")
+        _done(console, found)
         _left_out(console, found, output)
 
     return printed
@@ -66,6 +68,17 @@ def _move(at: int, each: MoveReport) -> list[Cell | str]:
 
 def _nodes(placed: Iterable[PlacedReport]) -> str:
     return " ".join(f"{each.node}:{each.pods}" for each in placed)
+
+
+def _done(console: Console, found: DefragReport) -> None:
+    if not found.done:
+        return
+    console.print()
+    cells: list[list[Cell | str]] = [
+        [clock(each.at), f"{each.namespace}/{each.name}", each.became, _nodes(each.nodes)]
+        for each in found.done
+    ]
+    rows(console, ("AT", "GANG", "BECAME", "ON"), cells)
 
 
 def _left_out(console: Console, found: DefragReport, output: str) -> None:

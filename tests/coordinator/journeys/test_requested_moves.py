@@ -1,16 +1,13 @@
-"""What `status.moves` of a Gang asks for: gangs move so that it starts, and room is kept for all."""
-
-
+"""What `status.moves` of a Gang asks for: gangs move so that it starts, in room that is kept."""
 
 from cli.forecast.defrag import advise_request
-from forecast.estimates import stamp
 from scheduling.model.gang import GangKey
 from tests.cli.forecast.test_defrag import scattered, workers
 from tests.coordinator.builders import TEAM, Json
 from tests.coordinator.journeys.preemption.test_budgets import budget
 from tests.coordinator.replica import WALL
 from tests.coordinator.world import World
-from tests.forecast.pictures import HOUR, pictured
+from tests.forecast.pictures import pictured
 
 
 def asked(world: World, *, seconds: float = 600.0) -> Json:
