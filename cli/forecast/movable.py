@@ -17,7 +17,7 @@ from kube.codec.fields import AFTER_ALL, moment_of
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from runtime.controller.moment import Moment
-from scheduling.defragmentation.moves import Movable
+from scheduling.defragmentation.movable import Movable
 from scheduling.model.amounts import is_device
 from scheduling.model.gang import GangKey, Group, Member, PendingGang
 from scheduling.model.pod import PodShape

@@ -3,7 +3,8 @@
 All of them are asked as one gang together with the waiting one, in the room without them: so the
 verdict is that of every other gang, and after the moves all fit at once. To move more never undoes
 that something fits, for each gang may stay where it is. So a minimal set is sought first, as for a
-preemption, and then anything cheaper.
+preemption, and then anything cheaper. Of many gangs only those are asked that are in the way on
+the nodes that lack the least: first a few of them, then more.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,12 +14,13 @@ from itertools import takewhile
 
 from scheduling.admission.gang import admit
 from scheduling.admission.question import Accepted, Question
+from scheduling.defragmentation.in_the_way import in_the_way
+from scheduling.defragmentation.movable import Movable
 from scheduling.defragmentation.subsets import Cost, cheapest_first
 from scheduling.diagnosis.causes import is_open, is_unsupported
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.gang import GangKey, Group, Member, PendingGang
+from scheduling.model.gang import Group, Member, PendingGang
 from scheduling.model.placement import Placement
-from scheduling.model.preemption import GangPart
 from scheduling.preemption.freed import Freed
 from scheduling.preemption.minimal_set import minimal_set
 from scheduling.preemption.search import QUESTION
@@ -28,30 +30,11 @@ from scheduling.state.pod_index import ExistingPods
 STEPS = 100_000_000
 """What one search may take: some 2 s."""
 
+FEW = 48
+"""Gangs of which every choice is looked at."""
+
 _OF = "\n"
 """In no name of a pod set: parts the number of a moved gang from the name of its pod set."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Movable:
-    """A running gang: what it holds, what it would ask for again, and the work that is lost.
-
-    `lost` is in millionths of a GPU-hour.
-    """
-
-    parts: tuple[GangPart, ...]
-    again: PendingGang
-    lost: int
-
-    @property
-    def cost(self) -> Cost:
-        """Return what sorts first the least that is lost, then the fewest gangs."""
-        return self.lost, 1
-
-    @property
-    def key(self) -> GangKey:
-        """Name the gang."""
-        return self.again.key
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -100,6 +83,19 @@ class Running:
 
 def cheapest_moves(gang: PendingGang, running: Running, steps: int = STEPS) -> Moves | NoMoves:
     """Find what to move so that the minimum of a gang is admitted beside all that moved."""
+    if len(running.movables) <= FEW:
+        return _cheapest(gang, running, steps)
+    spent = 0
+    for movables in in_the_way(gang, running.movables, running.room):
+        found = _cheapest(gang, replace(running, movables=movables), (steps - spent) // 2)
+        spent += found.steps
+        if isinstance(found, Moves):
+            return replace(found, is_cheapest=False, steps=spent)
+    return NoMoves(is_certain=False, steps=spent)
+
+
+def _cheapest(gang: PendingGang, running: Running, steps: int) -> Moves | NoMoves:
+    """Find the cheapest moves among those of all that may be moved."""
     ranked = sorted(running.movables, key=lambda each: (each.cost, str(each.key)))
     search = _Search(replace(gang, surplus=()), replace(running, movables=ranked), steps)
     every = range(len(ranked))

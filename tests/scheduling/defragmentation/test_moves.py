@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.defragmentation.moves import Movable, Moves, NoMoves, Running, cheapest_moves
+from scheduling.defragmentation.movable import Movable
+from scheduling.defragmentation.moves import Moves, NoMoves, Running, cheapest_moves
 from scheduling.defragmentation.subsets import cheapest_first
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import GangKey, PendingGang
