@@ -128,6 +128,9 @@ CASES = {
         6,
         traces.measure_estimates,
     ),
+    "defrag": Case(
+        "How many more large gangs start on a full cluster with moves?", 3, traces.measure_defrag
+    ),
     "what-if": Case(
         "How long does a what-if take with 1,000 gangs that wait?", 3, foreseen.measure_what_if
     ),

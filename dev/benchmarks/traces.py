@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import foresee, packing, philly, queueing
+from benchmarks import defrag, foresee, packing, philly, queueing
 from benchmarks.measure import Outcome, Row, beyond_within, judged, median_within, stated
 from benchmarks.openb import read_machines, read_pods
 
@@ -128,6 +128,20 @@ def measure_queueing(_runs: int) -> Outcome:
 
 def _row(name: str, ours: float, floor: float) -> Row:
     return Row(name, "s", (ours,), (floor,))
+
+
+def measure_defrag(seeds: int) -> Outcome:
+    """Count the large gangs that moves let start on a full cluster, beside those without moves."""
+    machines, rows, notes = read_machines(folder() / NODES), [], list(defrag.HEAD.splitlines())
+    for name in LISTS:
+        pods = read_pods(folder() / f"openb_pod_list_{name}.csv")
+        found = [defrag.run(machines, pods, FIRST_SEED + at) for at in range(seeds)]
+        without = tuple(float(each.without) for each in found)
+        ours = tuple(float(each.without + each.moved) for each in found)
+        row = Row(f"gangs of {defrag.SIZE} GPUs that start on {name}", "gangs", ours, without)
+        rows.append(judged(row, "> the floor", lambda row: sum(row.ours) > sum(row.floor)))
+        notes.append(defrag.row(name, found))
+    return Outcome(rows, notes=notes)
 
 
 NODES_FORESEEN = 8

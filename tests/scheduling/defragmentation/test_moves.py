@@ -197,3 +197,20 @@ def test_subsets_come_by_their_cost() -> None:
     totals = [(sum(costs[at][0] for at in each), len(each)) for each in found]
     assert totals == sorted(totals)
     assert len({*found}) == len(found) == 2 ** len(costs) - 1
+
+
+def test_of_many_gangs_those_are_moved_that_are_in_the_way_on_the_cheapest_nodes() -> None:
+    halves = [Runs(f"g{at}", 2, (at,), 100 - at) for at in range(60)]
+    small = Small((4,) * 60, tuple(halves), (4,))
+    found = cheapest_moves(asks("waits", small.wants), running(small))
+    assert isinstance(found, Moves)
+    assert_feasible(small, found)
+    assert [move.gang.key.name for move in found.moves] == ["g59"]
+    assert not found.is_cheapest
+
+
+def test_many_gangs_that_none_of_helps_are_told_of() -> None:
+    full = [Runs(f"g{at}", 4, (at,), 1) for at in range(60)]
+    found = cheapest_moves(asks("waits", (4,)), running(Small((4,) * 60, tuple(full), (4,))))
+    assert isinstance(found, NoMoves)
+    assert not found.is_certain
