@@ -130,7 +130,7 @@ class _Following:
     @property
     def may_be_taken_back(self) -> bool:
         """Say whether nothing is on its way for which room is to be kept."""
-        return not self._became(STOPPED) or self._is_over
+        return not self.done or self._is_over
 
     @property
     def _is_over(self) -> bool:

@@ -20,17 +20,18 @@ class Panel:
     lines: Mapping[str, Points]
     levels: Mapping[str, float] = field(default_factory=dict)
     scale: str = "linear"
+    marker: str = ""
     lowest: float | None = None
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Write the panels side by side as a PNG."""
-    mpl.rcParams["font.size"] = 9
+    """Write the panels side by side, as a PNG or an SVG by the end of the path."""
+    mpl.rcParams.update({"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "muster"})
     figure = Figure(figsize=(5.5 * len(panels), 4), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for panel, axis in zip(panels, axes, strict=True):
         for name, (across, up) in panel.lines.items():
-            axis.plot(across, up, label=name, linewidth=1.2)
+            axis.plot(across, up, label=name, linewidth=1.2, marker=panel.marker)
         for name, level in panel.levels.items():
             axis.axhline(level, linestyle=":", color="gray", label=name)
         axis.set(title=panel.title, xlabel=panel.across, ylabel=panel.up)
@@ -38,4 +39,4 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
         axis.set_ylim(bottom=panel.lowest)
         axis.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=120, metadata={"Date": None} if path.suffix == ".svg" else None)

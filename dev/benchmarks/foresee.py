@@ -35,6 +35,7 @@ from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from forecast.asking import Pictured, forecast
 from forecast.expected import ExpectedReport
+from forecast.waiting_statuses import leave_out_waiting_statuses
 from kube.objects import names
 from scheduling.model.gang import GangKey
 
@@ -233,8 +234,11 @@ def replay(
     rule, durations = run
     clusters = jobs_of(jobs, gpus, durations)
     there = [gpu_node(f"node-{at:04}", gpus) for at in range(nodes)]
-    plain = Simulation(there, [queue(rule)]).run(clusters)
-    waited = [each for each in plain if each.began and each.began - each.arrived >= LEAST]
+    plain = Simulation(there, [queue(rule)])
+    leave_out_waiting_statuses(plain.state.known)
+    ran = plain.run(clusters)
+    waited = [each for each in ran if each.began and each.began - each.arrived >= LEAST]
+    waited = waited[len(waited) // 3 if durations == "learned" else 0 :]  # the first ones teach
     chosen = waited[:: max(1, -(-len(waited) // most))]
     asks = [(each.arrived + SOON, each.job.name) for each in chosen]
     asks += [((each.arrived + (each.began or 0)) / 2, each.job.name) for each in chosen]
@@ -295,7 +299,9 @@ def plot(found: Sequence[Found], path: Path) -> None:
         lines = {each.rule: _points(each) for each in mine}
         ends = [value for points in lines.values() for value in points[0]] or [1.0]
         lines["as told"] = ([min(ends), max(ends)], [min(ends), max(ends)])
-        panels.append(Panel(f"durations {durations}", "waited, h", "told, h", lines, scale="log"))
+        panels.append(
+            Panel(f"durations {durations}", "waited, h", "told, h", lines, scale="log", marker=".")
+        )
     draw(panels, path)
 
 
@@ -315,7 +321,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--of", type=int, default=12, help="gangs that are asked about in each replay"
     )
-    parser.add_argument("--plot", type=Path, default=None, metavar="FILE", help="write a PNG")
+    parser.add_argument(
+        "--plot", type=Path, default=None, metavar="FILE", help="write a PNG, or an SVG"
+    )
     arguments = parser.parse_args(argv)
     jobs = philly.read_jobs(arguments.trace)[: arguments.first]
     found = replays(jobs, arguments.nodes, arguments.gpus, arguments.of)

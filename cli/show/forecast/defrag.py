@@ -45,7 +45,7 @@ def _plan(console: Console, found: DefragReport, start: StartReport) -> None:
     ]
     rows(console, heads, [*cells, starts])
     console.print()
-    bound = "" if found.is_cheapest else "; the search ended at its bound: others may lose less"
+    bound = "" if found.is_cheapest else "; not all was tried: others may lose less"
     line(console, f"lost: {found.lost_gpu_hours:g} GPU-hours{bound}")
     gained = f"gained: {counted(start.gpus, 'GPU')} for {key}, which waits for "
     line(console, f"{gained}{lasting(start.waited_seconds)}")
