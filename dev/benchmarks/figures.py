@@ -12,7 +12,7 @@ Points = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture of several lines; `levels` are drawn dotted from side to side."""
+    """One picture of several lines and points; `levels` are drawn dotted from side to side."""
 
     title: str
     across: str
@@ -20,7 +20,7 @@ class Panel:
     lines: Mapping[str, Points]
     levels: Mapping[str, float] = field(default_factory=dict)
     scale: str = "linear"
-    marker: str = ""
+    points: Mapping[str, Points] = field(default_factory=dict)
     lowest: float | None = None
 
 
@@ -31,7 +31,9 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for panel, axis in zip(panels, axes, strict=True):
         for name, (across, up) in panel.lines.items():
-            axis.plot(across, up, label=name, linewidth=1.2, marker=panel.marker)
+            axis.plot(across, up, label=name, linewidth=1.2)
+        for name, (across, up) in panel.points.items():
+            axis.scatter(across, up, label=name, s=18)
         for name, level in panel.levels.items():
             axis.axhline(level, linestyle=":", color="gray", label=name)
         axis.set(title=panel.title, xlabel=panel.across, ylabel=panel.up)

@@ -296,12 +296,11 @@ def plot(found: Sequence[Found], path: Path) -> None:
     panels = []
     for durations in DURATIONS:
         mine = [each for each in found if each.durations == durations]
-        lines = {each.rule: _points(each) for each in mine}
-        ends = [value for points in lines.values() for value in points[0]] or [1.0]
-        lines["as told"] = ([min(ends), max(ends)], [min(ends), max(ends)])
-        panels.append(
-            Panel(f"durations {durations}", "waited, h", "told, h", lines, scale="log", marker=".")
-        )
+        told = {each.rule: _points(each) for each in mine}
+        ends = [value for points in told.values() for value in points[0]] or [1.0]
+        lines = {"as told": ([min(ends), max(ends)], [min(ends), max(ends)])}
+        title = f"durations {durations}"
+        panels.append(Panel(title, "waited, h", "told, h", lines, scale="log", points=told))
     draw(panels, path)
 
 
