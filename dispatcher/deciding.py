@@ -81,7 +81,7 @@ def _steps(look: Look) -> Iterator[Written | TakeLease]:
         yield from _withdraw_all(look)
         yield from _begin_again(look, turn, turn.dispatch)
     elif turn.dispatch.cluster:
-        yield from _withdraw_all(look) if turn.is_to_end else ()
+        yield from _withdraw_all(look) if turn.is_to_end or look.moves else ()
         yield from _go_on(look, original, turn, turn.dispatch)
     else:
         yield from _seek(look, original, turn, turn.dispatch)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from dispatcher.deciding import next_deeds
+from dispatcher.draining import to_move
 from dispatcher.known import Known, Uids
 from dispatcher.messages import (
     STATUS,
@@ -57,6 +58,8 @@ class DispatcherState:
         self._leases: dict[str, _Lease] = {}
         self._asked: dict[str, set[str]] = {}
         """By queue the gangs that members may be asked for."""
+        self._moving: set[str] = set()
+        """Those that leave a drained member."""
         self._wakes: list[tuple[float, str]] = []
         self._wake_of: dict[str, float] = {}
         self._tickets = 0
@@ -80,6 +83,8 @@ class DispatcherState:
         if not self.leads:
             return []
         concerned.update(dict.fromkeys(self._admitted(concerned)))
+        before, self._moving = self._moving, set(to_move(self.known))
+        concerned.update(dict.fromkeys(sorted(self._moving - before)))
         return [each for uid in concerned for each in self._advance(uid, moment)]
 
     # --- taking in ----------------------------------------------------------------------------
@@ -108,6 +113,7 @@ class DispatcherState:
         """Begin or end a term; what an earlier one had under way is not known."""
         self.leads = isinstance(event, TermStarted)
         self._wakes, self._wake_of, self._leases, self._asked = [], {}, {}, {}
+        self._moving = set()
         if isinstance(event, TermEnded):
             return ()
         return self.known.begin_term(event.term, event.manager, moment.now)
@@ -205,6 +211,7 @@ class DispatcherState:
             members=self.known.members,
             clusters=self.known.queues.get(queue),
             may_ask=view.uid in self._asked.get(queue, ()),
+            moves=view.uid in self._moving,
             manager=self.known.manager,
             moment=moment,
         )

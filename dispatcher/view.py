@@ -129,6 +129,8 @@ class Look:
     clusters: QueueClusters | None
     may_ask: bool
     """Whether it is among the first of its queue."""
+    moves: bool
+    """Whether it is to leave its member, which is drained."""
     manager: str
     moment: Moment
     wakes: list[float] = field(default_factory=list)

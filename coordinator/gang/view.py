@@ -177,6 +177,12 @@ class GangView:
         return self.reservation.placement is None and not runs and not self.is_finished
 
     @property
+    def waits_stopped(self) -> bool:
+        """Whether it was stopped whole, and has no placement since."""
+        is_placed = self.reservation.placement is not None
+        return self.eviction.last is not None and self.eviction.whole is None and not is_placed
+
+    @property
     def is_finished(self) -> bool:
         """Whether what the gang was for has ended: it counts nowhere."""
         return isinstance(self.queueing.asked, NotReady) and self.queueing.asked.is_final

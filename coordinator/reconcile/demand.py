@@ -33,6 +33,8 @@ from scheduling.model.gang import LAST, PendingGang, Topology
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
 
+GOES_BACK = "it goes back to the cluster that sent it"
+
 LACKS_PODS = (Reason.GANG_INCOMPLETE, Reason.PODS_REFUSED, Reason.FOREIGN_GATES)
 
 
@@ -87,7 +89,8 @@ def unaccepted(look: Look) -> NotReady | None:
         return None
     offer = offer_of(look.source, look.scene.cache)
     if offer is not None and is_taken_over(offer, look.scene.cache):
-        return None
+        stopped = look.view.eviction.last is not None
+        return NotReady(Reason.HELD, GOES_BACK) if stopped else None
     said = f"GangOffer {made_for.name}, which it was created for, is not Started"
     return NotReady(Reason.HELD, f"{said} for a RayCluster of this name, or made by this object")
 

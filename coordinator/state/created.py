@@ -10,9 +10,11 @@ from coordinator.state.known import Known
 from kube.gang.nested import RAY_CLUSTER
 from kube.gang.offer import OfferForm
 from kube.gang.source import Offered
+from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.clusters.dispatch import JOB_COMPLETE, JOB_FAILED
 from kube.objects.ray import RayJob
+from kube.ray.ray_owner import is_suspended_by_muster
 from scheduling.model.gang import GangKey
 
 _ENDS = {"Complete": JOB_COMPLETE, "Failed": JOB_FAILED, "ValidationFailed": JOB_FAILED}
@@ -47,6 +49,17 @@ def followers(known: Known, form: OfferForm) -> list[GangKey]:
     return followers_of(
         form.metadata, Offered(form.kind, form.successor, is_started=True), known.cache
     )
+
+
+def why_stopped(known: Known, form: OfferForm) -> str:
+    """Say why nothing of an offer runs any more that had started; empty where something may."""
+    found, made = created_for(known, form), followers(known, form)
+    job = known.cache.owners.get(found.uid) if found is not None else None
+    if isinstance(job, RayJob) and is_suspended_by_muster(job) and not made:
+        return f"suspended for {job.metadata.annotations[names.SUSPENDED_FOR].partition(' ')[0]}"
+    views = [known.views.get(key) for key in made]
+    said = [view.eviction.last for view in views if view is not None and view.waits_stopped]
+    return said[0].message if said and said[0] is not None and len(said) == len(views) else ""
 
 
 def has_pods(known: Known, form: OfferForm) -> bool:

@@ -250,9 +250,13 @@ def _end_record_of_offer(known: Known, look: Look) -> None:
     The extender would keep the room from it for as long as both hold it.
     """
     made_for = look.source.takes_over
-    if made_for is None or not look.view.survey.durable:
+    if made_for is None:
         return
     key = GangKey(look.view.key.namespace, offer_gang(made_for.name))
+    if look.view.waits_stopped:
+        known.agenda.wake_by(key, look.now + LATER)
+    if not look.view.survey.durable:
+        return
     is_seen_to = known.agenda.wake_at.get(key, look.now) > look.now + LATER
     if key in known.cache.gangs and not is_seen_to:
         known.agenda.dirty.add(key)

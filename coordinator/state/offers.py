@@ -16,7 +16,14 @@ from coordinator.messages.offer_actions import (
     WriteOffer,
 )
 from coordinator.state.agenda import LATER
-from coordinator.state.created import created_for, end_of, followers, has_pods, of_its_name
+from coordinator.state.created import (
+    created_for,
+    end_of,
+    followers,
+    has_pods,
+    of_its_name,
+    why_stopped,
+)
 from coordinator.state.known import Known, OfferProgress
 from dispatcher.protocol import offering
 from dispatcher.protocol.objects import Lease, Offer, Phase
@@ -39,6 +46,7 @@ NOT_ACCEPTED = "NotAccepted"
 OTHER_LEADER = "OtherLeader"
 ROOM_LOST = "RoomLost"
 NOT_CREATED = "NotCreated"
+STOPPED = "Stopped"
 ENDED = "Ended"
 WITHDRAWN = "Withdrawn"
 """Reasons for which an offer is closed."""
@@ -111,8 +119,8 @@ def _due(look: _Look) -> Iterator[float]:
         yield max(progress.offered_at + OPEN_SECONDS, now + LATER)
     if look.phase is Phase.STARTED and look.created is None and progress.started_at is not None:
         yield max(progress.started_at + CREATE_SECONDS, now + LATER)
-    has_ended = look.phase is Phase.STARTED and _end(look) is not None
-    if has_ended and not followers(look.known, look.form):
+    ends = look.phase is Phase.STARTED and (_end(look) or _noted_stop(look)) is not None
+    if ends and not followers(look.known, look.form):
         yield now + LATER  # for its last pods
     if look.form.metadata.deletion_timestamp is not None:
         yield now + LATER
@@ -200,14 +208,17 @@ def _go_on(look: _Look) -> OfferAction | None:
         return _close(look, _room_lost(look))
     if look.phase is not Phase.STARTED:
         return None
+    stop = _noted_stop(look)
     over = _is_over(look)
+    if stop is not None and over == stop:
+        return _close(look, stop)
     if over is not None and not has_pods(look.known, look.form):
         return _write(look, {"phase": Phase.CLOSED, "reason": over[0], "message": over[1]})
     return _note_created(look)
 
 
 def _is_over(look: _Look) -> Closing | None:
-    started, end = look.progress.started_at, _end(look)
+    started, end = look.progress.started_at, _end(look) or _noted_stop(look)
     if end is not None:
         return end
     if look.created is not None:
@@ -225,21 +236,33 @@ def _end(look: _Look) -> Closing | None:
     end = end_of(look.known, look.form) or (answer.reason if answer.reason in ENDS else "")
     if end:
         return end, f"{look.title} has ended"
-    if look.form.metadata.deletion_timestamp is not None:
+    if look.form.metadata.deletion_timestamp is not None or _noted_stop(look) is not None:
         return None  # where it is gone, it was deleted for that
     if look.form.kind == RAY_JOB and look.progress.had_object and look.created is None:
         return JOB_GONE, f"{look.title} was deleted, and how it ended is not known"
     return None
 
 
+def _noted_stop(look: _Look) -> Closing | None:
+    """Return why what runs is to go, once that is written: it is deleted only then."""
+    answer = look.form.answer
+    return (STOPPED, answer.message) if answer.reason == STOPPED else None
+
+
 def _note_created(look: _Look) -> OfferAction | None:
-    """Write what was created, and how it ended: a job may delete itself at any time."""
-    if look.created is None or look.form.kind == RAY_CLUSTER:
+    """Write what was created, and how it ended: a job may delete itself at any time.
+
+    Of what was stopped that is written before it is deleted, or a later leader would not know why.
+    """
+    if look.created is None:
         return None
-    answer, end = look.form.answer, end_of(look.known, look.form)
-    if (answer.object_uid, answer.reason) == (look.created.uid, end):
+    uid = look.created.uid if look.form.kind != RAY_CLUSTER else ""
+    end, stop = end_of(look.known, look.form), why_stopped(look.known, look.form)
+    reason, message = (end, "") if end or not stop else (STOPPED, stop)
+    answer = look.form.answer
+    if (answer.object_uid, answer.reason) == (uid, reason):
         return None
-    said = {"offeredAt": answer.offered_at, "objectUid": look.created.uid, "reason": end}
+    said = {"offeredAt": answer.offered_at, "objectUid": uid, "reason": reason, "message": message}
     return _write(look, {"phase": Phase.STARTED, **{k: v for k, v in said.items() if v}})
 
 

@@ -7,6 +7,7 @@ without the annotation was suspended by its user, and is left alone.
 from coordinator.messages.actions import Action, ResumeRayJob
 from coordinator.messages.write_ends import RayJobWriteEnded
 from coordinator.state.known import Known, Resumption
+from kube.objects.clusters.gang_offer import OFFER_KIND
 from kube.objects.ray import RayJob
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
@@ -38,6 +39,8 @@ def resumption_ended(known: Known, event: RayJobWriteEnded, moment: Moment) -> N
 
 def _is_due(known: Known, job: RayJob, moment: Moment) -> bool:
     tried, version = known.term.resumptions.get(job.metadata.uid), job.metadata.resource_version
+    if any(each.kind == OFFER_KIND for each in job.metadata.owner_references):
+        return False  # it goes back to the cluster that sent it
     over = not job.spec.suspend or job.status.job_deployment_status in RESUMABLE
     if tried is None:
         return over

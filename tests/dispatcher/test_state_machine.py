@@ -2,6 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dispatcher.messages import (
     HERE,
@@ -302,3 +303,43 @@ def happen(world: World, choice: int) -> None:
             world.close(member.name, name, "Preempted")
         case 8:
             world.refuse ^= {PatchOffer if choice % 2 else WriteRecord}
+
+
+def drain(world: World, name: str) -> None:
+    world.tell(Seen(HERE, member_cluster(name, state="Drained")))
+
+
+def test_gangs_leave_a_drained_member_the_least_urgent_and_newest_first() -> None:
+    world = World(EAST_FIRST, east=3, west=0)
+    for name in ("old", "new", "urgent"):
+        world.submit(name)
+        world.write_turn(name, priority=5 if name == "urgent" else 0)
+    world.settle(5.0)
+    assert set(world.runs()) == {"old", "new", "urgent"}
+    made = {"old": "2026-01-01T00:00:00Z", "new": "2026-01-02T00:00:00Z"}
+    for name, time in made.items():
+        found = world.turns[name]
+        world.write_turn(name, metadata=replace(found.metadata, creation_timestamp=time))
+    drain(world, "east")
+    world.settle(20.0)
+    assert world.runs() == {}, "each waits for room elsewhere by now"
+    order = [each.dispatch for each in world.written(CloseRecord)]
+    went = [each.answer.of for each in world.written(WithdrawOffer) if each.answer.accepted_by]
+    assert went == ["uid-new", "uid-old", "uid-urgent"]
+    assert [each.phase for each in order] == [CLOSED] * 3
+    world.members["west"].room = 3
+    world.settle(70.0)
+    assert world.runs() == {"old": ["west"], "new": ["west"], "urgent": ["west"]}
+
+
+def test_what_no_other_member_takes_stays_on_a_drained_one() -> None:
+    world = World(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    drain(world, "east")
+    world.settle(20.0)
+    assert world.runs() == {"train": ["east"]}
+    world.submit("next")
+    world.settle(5.0)
+    said = {each.cluster: each.message for each in world.dispatch("next").refusals}
+    assert said == {"east": "it is Drained"}

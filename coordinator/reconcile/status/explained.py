@@ -82,8 +82,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
 def _stopped_before(view: GangView) -> str:
     """Say of a gang that waits again why it was stopped; empty of others."""
     last = view.eviction.last
-    waits_again = view.reservation.placement is None and view.eviction.whole is None
-    return last.message if last is not None and waits_again else ""
+    return last.message if last is not None and view.waits_stopped else ""
 
 
 def _of_held_start(view: GangView, said: Explained) -> str:

@@ -54,8 +54,8 @@ class MemberClusterSpec(Part, frozen=True):
     state: Annotated[
         str,
         Allows(
-            "Active: it takes gangs. Cordoned: it takes nothing new. Drained: what may be moved is "
-            "moved, too.",
+            "Active: it takes gangs. Cordoned: it takes nothing new. Drained: gangs that another "
+            "cluster may take leave it, too, one at a time.",
             enum=list(STATES),
         ),
     ] = ACTIVE

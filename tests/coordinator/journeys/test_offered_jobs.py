@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from coordinator.messages.actions import EvictPod
+from kube.objects import names
 from tests.coordinator import ray_jobs
 from tests.coordinator.api import Key
-from tests.coordinator.builders import TEAM, Json, gang_of
+from tests.coordinator.builders import TEAM, Json, gang_of, node
+from tests.coordinator.journeys.queues.worlds import queue
 from tests.coordinator.offers import accept, answer, created_for, member, offer
 from tests.coordinator.world import World
 
@@ -146,6 +148,30 @@ def test_a_withdrawn_job_goes_with_its_pods_and_is_closed_before_its_offer_goes(
     changes = [each for each in world.api.history if each.key.plural == "gangoffers" and each.new]
     said = [each.new["status"] for each in changes if each.new][-1]
     assert (said["phase"], said["reason"]) == ("Closed", "Withdrawn")
+
+
+def test_a_job_that_is_preempted_after_its_start_is_closed_and_not_resumed() -> None:
+    team = queue("team", preemption={"withinQueue": "LowerPriority"})
+    high = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+    world = World(node("n1", cpu=4), team, high)
+    labels = {names.OPT_IN: "true", names.QUEUE: "team"}
+    made = ray_jobs.ray_job("a", gang_of("a", 3, labels=labels), shutdownAfterJobFinishes=True)
+    world.create(offer("a-1", made))
+    world.settle(seconds=5)
+    accept(world)
+    world.settle(seconds=1)
+    world.create(created_for(world, made))
+    world.settle(seconds=10)
+    say(world, jobDeploymentStatus="Running")
+    urgent = gang_of("b", 3, labels=labels)
+    for each in (urgent["spec"]["headGroupSpec"], *urgent["spec"]["workerGroupSpecs"]):
+        each["template"]["spec"] |= {"priorityClassName": "high", "priority": 7}
+    world.create(urgent)
+    world.settle(seconds=30)
+    assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "Stopped")
+    assert "team/b" in answer(world)["message"]
+    assert not jobs(world)
+    assert clusters(world) == ["b"]
 
 
 def test_a_name_that_a_rayjob_has_is_taken() -> None:

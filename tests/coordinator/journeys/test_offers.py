@@ -341,6 +341,48 @@ def test_an_offer_is_not_closed_while_a_pod_of_its_gang_is_ending() -> None:
     assert not exists(world, "gangoffers", "a-1")
 
 
+def preempted(replicas: int = 1) -> World:
+    """A member on which an offer was accepted, and its gang preempted once it ran."""
+    team = queue("team", preemption=LOWER)
+    world = World(node("n1", cpu=4), team, HIGH, replicas=replicas)
+    labels = {names.OPT_IN: "true", names.QUEUE: "team"}
+    world.create(offer("a-1", gang_of("a", 3, labels=labels)))
+    world.settle(seconds=5)
+    accept(world)
+    world.settle(seconds=1)
+    world.create(created_for(world, gang_of("a", 3, labels=labels)))
+    world.settle(seconds=5)
+    assert world.status("a")["phase"] == "Running"
+    urgent = gang_of("b", 3, labels=labels)
+    for each in (urgent["spec"]["headGroupSpec"], *urgent["spec"]["workerGroupSpecs"]):
+        each["template"]["spec"] |= {"priorityClassName": "high", "priority": 7}
+    world.create(urgent)
+    return world
+
+
+def test_a_gang_that_is_preempted_after_its_start_is_closed() -> None:
+    world = preempted()
+    world.settle(seconds=20)
+    said = answer(world)
+    assert (said["phase"], said["reason"]) == ("Closed", "Stopped"), world.status("a")
+    assert "b" in said["message"]
+    assert not exists(world, "rayclusters", "a")
+    assert nodes_of(world, "b") == ["n1"] * 4
+
+
+def test_a_leader_that_ends_amid_the_stop_has_a_successor_that_closes_it() -> None:
+    world = preempted(replicas=2)
+    for _ in range(200):
+        world.settle(seconds=0.1)
+        if answer(world).get("reason") == "Stopped":
+            break
+    assert answer(world)["phase"] in ("Started", "Closed")
+    world.elect(1)
+    world.settle(seconds=20)
+    assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "Stopped")
+    assert not exists(world, "rayclusters", "a")
+
+
 # ---- room that goes, leaders that change
 
 
