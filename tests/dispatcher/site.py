@@ -15,7 +15,7 @@ from testbed.muster import start_dispatcher
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job
+from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job, ray_service
 
 TEAM = "team"
 QUEUE = "all"
@@ -76,6 +76,16 @@ class Site:
         del made["spec"]["submitterPodTemplate"]  # KubeRay asks the dashboard itself
         return self.manager.create(made)
 
+    def submit_service(self, name: str) -> Json:
+        """Create a RayService of that queue, of one pod."""
+        made = ray_service(name, labels={**GANG, names.QUEUE: QUEUE})
+        return self.manager.create(made)
+
+    def drain(self, name: str, state: str = "Drained") -> None:
+        """Write the state of a MemberCluster."""
+        change = ("--type=merge", "-p", json.dumps({"spec": {"state": state}}))
+        self.manager.cluster.kubectl("patch", "membercluster", name, *change)
+
     # ---- what is seen
 
     def dispatch(self, name: str) -> Json:
@@ -108,7 +118,7 @@ class Site:
 
     def clear(self) -> None:
         """Delete all gangs, and wait until members have nothing of them."""
-        for kind in ("RayCluster", "RayJob"):
+        for kind in ("RayCluster", "RayJob", "RayService"):
             for each in self.manager.all(kind):
                 self.manager.delete(kind, each["metadata"]["name"])
         for plot in self.members.values():

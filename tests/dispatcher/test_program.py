@@ -180,6 +180,49 @@ def test_a_rayjob_is_tried_twice_on_its_member_and_its_end_is_for_good(site: Sit
     assert not [each for each in site.running() if each != "next"]
 
 
+def test_a_rayservice_is_upgraded_on_its_member(site: Site) -> None:
+    site.submit_service("serve")
+    first, where = wait_until(lambda: _one_pod(site), "the service to run", seconds=LONG)
+    site.manager.wait_phase("rayservice.serve", "Admitted", "Running")
+    member = site.members[where]
+    assert "managedBy" not in member.get("RayService", "serve")["spec"]
+
+    def shows() -> bool:
+        found: Json = site.manager.get("RayService", "serve").get("status", {})
+        said = {each["type"]: each for each in found.get("conditions", ())}
+        return where in said.get("muster.dev/Dispatched", {}).get("message", "")
+
+    wait_until(shows, "its status to come up", seconds=LONG)
+    change = {"rayClusterConfig": {"rayVersion": "2.61.0"}}
+    site.manager.patch("RayService", "serve", {"spec": change})
+
+    def upgraded() -> bool:
+        now = _one_pod(site, but=first)
+        return now is not None and now[1] == where
+
+    wait_until(upgraded, "another version to run there", seconds=LONG, seen=site.running)
+    assert site.dispatch("rayservice.serve")["attempt"] == 1
+
+
+def test_a_gang_leaves_a_drained_member_for_another(site: Site) -> None:
+    site.submit("moved")
+    wait_until(lambda: whole(site, "moved"), "it to run", seconds=LONG)
+    drained = site.whole("moved")
+    site.drain(drained)
+    try:
+        other = next(name for name in site.members if name != drained)
+        wait_until(lambda: site.whole("moved") == other, "it to run elsewhere", seconds=LONG)
+        assert site.dispatch("moved")["attempt"] > 1
+    finally:
+        site.drain(drained, "Active")
+
+
+def _one_pod(site: Site, but: str = "") -> tuple[str, str] | None:
+    """Another RayCluster than one, and the member on which a pod of it has a node."""
+    found = ((name, where[0]) for name, where in site.running().items() if name != but)
+    return next(found, None)
+
+
 def _whole_of_job(site: Site) -> tuple[str, str] | None:
     """The RayCluster of the job that runs whole, and where; None where none does."""
     found = site.running()
