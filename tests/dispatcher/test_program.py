@@ -183,7 +183,7 @@ def test_a_rayjob_is_tried_twice_on_its_member_and_its_end_is_for_good(site: Sit
 def test_a_rayservice_is_upgraded_on_its_member(site: Site) -> None:
     site.submit_service("serve")
     first, where = wait_until(lambda: _one_pod(site), "the service to run", seconds=LONG)
-    site.manager.wait_phase("rayservice.serve", "Admitted", "Running")
+    site.manager.wait_phase("rayservice.serve", "Running")
     member = site.members[where]
     assert "managedBy" not in member.get("RayService", "serve")["spec"]
 
