@@ -23,14 +23,7 @@ from kube.objects.gang import Gang
 from kube.objects.queues.queue import GangQueue
 from kube.objects.ray import ABSENT
 
-MANAGER = "muster.dev/manager"
-"""Label of copies: the uid of kube-system of the cluster that sent them."""
-
-ORIGIN = "muster.dev/origin"
-"""Label beside it: the uid of the object there."""
-
-SENT = "muster.dev/sent"
-"""On a copy: which of its user's later wishes it has, as JSON."""
+MANAGER, ORIGIN, SENT = names.MANAGER, names.ORIGIN, names.SENT
 
 
 @dataclass(frozen=True, slots=True)

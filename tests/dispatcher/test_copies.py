@@ -18,6 +18,7 @@ from dispatcher.reading import (
     original_of,
 )
 from kube.objects import names
+from kube.ray.known_keys import unknown_keys
 from tests.dispatcher.objects import meta, original, ray_cluster
 
 ANSWER = Answer(meta("offer", "uid-offer"), "m", "uid-train", 1, 1, "Started", "", "")
@@ -27,6 +28,12 @@ def copied(found: Original, **more: Any) -> Copy:
     body = copy_body(found, ANSWER, "m")
     body["metadata"] |= {"uid": "uid-copy", "resourceVersion": "7", "generation": 3}
     return copy_of(msgspec.json.decode(msgspec.json.encode({**body, **more}), type=RayObject))
+
+
+def test_no_key_of_a_copy_is_told_as_unknown_on_its_member() -> None:
+    meta = copy_body(original("train"), ANSWER, "m")["metadata"]
+    assert {MANAGER, ORIGIN} <= meta["labels"].keys()
+    assert unknown_keys(meta["labels"], meta["annotations"]) == ""
 
 
 def test_an_offer_has_all_that_the_ray_cluster_asks_for_and_is_not_accepted() -> None:
