@@ -15,13 +15,14 @@ MANAGER = "0c6a3ef4-7d9c-4a15-9a56-2f1a4c1f5a10"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
 
 
-def offer(plot: Plot, name: str, workers: int, **spec: Any) -> Json:
+def offer(plot: Plot, name: str, workers: int, queue: str = "", **spec: Any) -> Json:
     """Ask for a head and so many workers; the RayCluster has the name without the attempt."""
     cluster = gang(name.rpartition("-")[0], group(replicas=workers))
     for each in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
         each["template"]["spec"]["nodeSelector"] = plot.selector
     meta = cluster["metadata"]
-    template = {"name": meta["name"], "labels": meta["labels"], "spec": cluster["spec"]}
+    labels = {**meta["labels"], **({names.QUEUE: plot.queue(queue)} if queue else {})}
+    template = {"name": meta["name"], "labels": labels, "spec": cluster["spec"]}
     asked = {"manager": MANAGER, "uid": f"of-{name}", "attempt": 1, "template": template}
     return {
         "apiVersion": names.API_VERSION,
@@ -72,15 +73,20 @@ def create_for(plot: Plot, found: Json) -> None:
 
 
 def test_an_accepted_offer_becomes_a_raycluster_in_the_room_that_was_kept(plot: Plot) -> None:
+    """The local gang has its pods before the offer is made, which lasts a minute only."""
+    plot.add_queue("held", stop="Hold")
+    plot.add_queue("open")
+    plot.create(gang("local", group(replicas=2), labels={names.QUEUE: plot.queue("held")}))
+    plot.wait_phase("local", "Queued", "QueueStopped")
     plot.add_node(3)
-    plot.create(offer(plot, "first-1", 2))
+    plot.create(offer(plot, "first-1", 2, queue="open"))
     found = wait_answer(plot, "first-1", "Offered")
     assert FINALIZER in found["metadata"]["finalizers"]
-    assert not plot.all("RayCluster")
+    assert {each["metadata"]["name"] for each in plot.all("RayCluster")} == {"local"}
 
-    plot.create(gang("local", group(replicas=2)))
+    plot.change_queue("held", stop="None")
     plot.wait_phase("local", "Queued", "InsufficientResources")
-    plot.create(offer(plot, "second-1", 2))
+    plot.create(offer(plot, "second-1", 2, queue="open"))
     waits = wait_answer(plot, "second-1", "Asked", "InsufficientResources")
     assert "fit" in waits["status"]["message"]
 

@@ -50,6 +50,9 @@ COMBINATIONS = {
 }
 """Components in the order of docs/install.md."""
 
+DRY_RUN = ("--dry-run=server", "--request-timeout=240s")
+"""kubectl gives the API server 32 s for its schemas by itself; on a busy machine it takes longer."""
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -177,9 +180,9 @@ def taken(cluster: Cluster, overlay: Path) -> set[str]:
     """Have the API server judge an overlay and its pods; returns the images that are ours."""
     objects = built(cluster, overlay)
     known = (each for each in objects if each["apiVersion"] not in OF_OTHERS)
-    apply(cluster, known, "--dry-run=server")
+    apply(cluster, known, *DRY_RUN)
     pods = [pod_of(each) for each in objects if each["kind"] == "Deployment"]
-    apply(cluster, pods, "--dry-run=server")
+    apply(cluster, pods, *DRY_RUN)
     containers = [each for pod in pods for each in pod["spec"]["containers"]]
     return {each["image"] for each in containers if "kube-scheduler" not in each["image"]}
 

@@ -52,7 +52,8 @@ def lived(plot: Plot) -> Plot:
     spec = {"entrypoint": "true", "clusterSelector": {names.RAY_CLUSTER: "runs"}}
     plot.create({**head, "spec": spec})
     plot.wait_phase("waits", "Queued", "InsufficientResources")
-    plot.wait(lambda: len(plot.pods("plain")) == 2, "the pods of the cluster that is no gang")
+    counted = f"RayCluster {plot.name}/plain"
+    plot.wait(lambda: counted in plot.status("waits")["message"], "its refusal to name both")
     return plot
 
 
