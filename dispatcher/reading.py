@@ -152,7 +152,7 @@ class Copy:
     offer: str
     """The uid of the GangOffer; empty where none owns it."""
     of: str
-    """The uid of its original."""
+    """The uid of its original; empty where no GangOffer owns it."""
     groups: tuple[str, ...]
     """The names of the worker groups of a RayCluster, in their order."""
     sent: str
@@ -219,14 +219,18 @@ def answer_of(offer: OfferObject) -> Answer:
 
 
 def copy_of(found: RayObject, kind: str = RAY_CLUSTER) -> Copy:
-    """Return what is kept of an object of a member."""
+    """Return what is kept of an object of a member.
+
+    What KubeRay makes of a copy has its labels and another owner: it is of nothing here.
+    """
     spec = msgspec.json.decode(found.spec, type=_RaySpec)
-    owners = (each for each in found.metadata.owner_references if each.kind == OFFER_KIND)
+    owners = (each.uid for each in found.metadata.owner_references if each.kind == OFFER_KIND)
+    offer = next(owners, "")
     return Copy(
         kind=kind,
         metadata=found.metadata,
-        offer=next((each.uid for each in owners), ""),
-        of=found.metadata.labels.get(ORIGIN, ""),
+        offer=offer,
+        of=found.metadata.labels.get(ORIGIN, "") if offer else "",
         groups=tuple(each.group_name for each in spec.worker_group_specs),
         sent=found.metadata.annotations.get(SENT, ""),
         status=_status(found),

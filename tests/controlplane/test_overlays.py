@@ -51,7 +51,7 @@ COMBINATIONS = {
 """Components in the order of docs/install.md."""
 
 DRY_RUN = ("--dry-run=server", "--request-timeout=240s")
-"""kubectl gives the API server 32 s for its schemas by itself; on a busy machine it takes longer."""
+"""kubectl gives the API server 32 s for its schemas; on a busy machine they take longer."""
 
 
 @pytest.fixture(scope="module")

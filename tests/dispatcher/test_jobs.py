@@ -6,12 +6,21 @@ import msgspec
 import pytest
 
 from dispatcher.copies import copy_body, offer_body, wishes_patch
-from dispatcher.messages import HERE, CreateCopy, Gone, MirrorStatus, WithdrawOffer
+from dispatcher.messages import (
+    HERE,
+    CreateCopy,
+    Gone,
+    MirrorStatus,
+    PatchCopy,
+    Seen,
+    WithdrawOffer,
+)
 from dispatcher.mirroring import status_of, status_without_copy
-from dispatcher.reading import Answer, Copy, Original, RayObject, copy_of
+from dispatcher.reading import MANAGER, ORIGIN, Answer, Copy, Original, RayObject, copy_of
 from kube.objects import names
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.queue_clusters import QueueClusters
+from tests.dispatcher.objects import MANAGER as OF_MANAGER
 from tests.dispatcher.objects import meta, original
 from tests.dispatcher.world import World
 
@@ -160,3 +169,18 @@ def test_a_service_that_was_deleted_on_its_member_goes_on() -> None:
     world.settle(5.0)
     assert world.dispatch("train").phase == STARTED
     assert len(world.written(CreateCopy)) == 2
+
+
+def test_the_raycluster_that_kuberay_makes_of_a_copy_is_not_taken_for_it() -> None:
+    """KubeRay gives it the labels of its RayService."""
+    world = runs("RayService")
+    labels = {MANAGER: OF_MANAGER, ORIGIN: "uid-train"}
+    found = meta("train-x", "uid-child", labels=labels, resource_version="90")
+    child = copy_of(RayObject(found, msgspec.Raw(b"{}")))
+    world.tell(Seen("east", child))
+    world.edit("train", kind="RayService", workers=5)
+    (patch,) = world.written(PatchCopy)
+    assert patch.copy.metadata.name == "train"
+    world.tell(Gone("east", child))
+    world.edit("train", kind="RayService", workers=6)
+    assert len(world.written(PatchCopy)) == 2
