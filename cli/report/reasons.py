@@ -57,8 +57,8 @@ EXPLANATIONS: Mapping[Reason, Explanation] = {
         "give the RayJob a later deadline, or make room",
     ),
     Reason.JOB_ENDED: Explanation(
-        "the RayJob ended before its gang started, and KubeRay left its RayCluster: the gang "
-        "is `Finished`",
+        "the RayJob ended before its gang started, and KubeRay left its RayCluster; or it ended on "
+        "another cluster: the gang is `Finished`",
         "delete the RayJob; with `shutdownAfterJobFinishes: true` KubeRay deletes the RayCluster",
     ),
     Reason.WRAPPER_ENDED: Explanation(

@@ -149,7 +149,10 @@ class _Following:
     async def _look(self) -> None:
         found = {key: await _gang(self.writer, key) for key in self.request.decided}
         for key, gang in found.items():
-            self._note(key, _became(gang, self.request.decided[key]), gang)
+            became = _became(gang, self.request.decided[key])
+            if became == MOVED:  # between two looks it may have been stopped and placed
+                self._note(key, STOPPED, gang)
+            self._note(key, became, gang)
         gang = await _gang(self.writer, self.request.gang)
         if gang is None or gang.metadata.uid != self.request.uid:
             raise Absent(f"Gang {self.request.gang} is gone{self._so_far()}")

@@ -21,7 +21,9 @@ def test_a_picture_is_one_file_without_scripts_and_addresses(name: str) -> None:
 
 
 def test_nothing_else_lies_there() -> None:
-    assert {each.name for each in PICTURES.iterdir()} == {f"{name}.svg" for name in VIEWS}
+    """But for the plot of docs/foresee.md, which a benchmark draws."""
+    drawn = {f"{name}.svg" for name in VIEWS}
+    assert {each.name for each in PICTURES.iterdir()} == drawn | {"estimates.svg"}
 
 
 def test_a_page_becomes_a_picture_of_its_size() -> None:

@@ -82,6 +82,14 @@ def test_what_becomes_of_each_is_told_and_the_request_is_taken_back(
     assert played.patches == ["add", "remove"]
 
 
+def test_a_gang_that_was_stopped_and_placed_between_two_looks_is_told_as_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = carried_out(Played([(WAITS, RUNS), (HOLDS, RUNS), (STARTS, AGAIN)]), monkeypatch)
+    became = {(each.name, each.became) for each in done}
+    assert became == {("two", "stopped"), ("large", "started"), ("two", "runs again")}
+
+
 def ended(
     states: Sequence[Statuses],
     monkeypatch: pytest.MonkeyPatch,
