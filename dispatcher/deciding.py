@@ -250,7 +250,7 @@ def _of_copy(look: Look) -> Iterator[Written]:
     answer, member = _started(look)
     if original is None or original.is_going or answer is None or member is None:
         return
-    name, copy = member.name, view.copies.get(member.name)
+    name, copy = member.name, view.copy_on(member.name)
     if copy is not None and copy.offer == answer.metadata.uid:
         operations = wishes_patch(original, copy)
         if operations and copy.metadata.deletion_timestamp is None:
@@ -325,7 +325,7 @@ def _mirrored(look: Look, original: Original) -> Iterator[Written]:
     record = look.view.dispatch
     ended = record if record is not None and record.end else None
     cluster = ended.cluster if ended is not None else look.view.cluster
-    member, copy = look.members.get(cluster), look.view.copies.get(cluster)
+    member, copy = look.members.get(cluster), look.view.copy_on(cluster)
     if cluster and (member is None or not member.up):
         return  # it is as it was last seen
     status: dict[str, Any] | None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from dispatcher.candidates import Member
 from dispatcher.protocol.dispatching import Leader
-from dispatcher.reading import Answer, Copy, Original, Queue, Thing, Turn
+from dispatcher.reading import Answer, Copy, Original, Queue, Thing, Turn, path_of
 from dispatcher.view import HARMLESS, View, version_of
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.member_cluster import MemberCluster
@@ -78,9 +78,10 @@ class Known:
             return ()
         view = self._view(thing.of)
         if isinstance(thing, Copy):
-            known = view.copies.get(where)
+            copies = view.copies.setdefault(where, {})
+            known = copies.get(path_of(thing))
             if known is None or _is_newer(known, thing):
-                view.copies[where] = thing
+                copies[path_of(thing)] = thing
         elif thing.manager == self.manager:
             answers = view.answers.setdefault(where, {})
             answer = answers.get(thing.metadata.name)
@@ -136,7 +137,7 @@ class Known:
                 if view.turn is not None and view.turn.metadata.uid == metadata.uid:
                     self._count(view, None)
             case Copy():
-                view.copies.pop(where, None)
+                view.copies.get(where, {}).pop(path_of(thing), None)
             case Answer(metadata=metadata):
                 view.answers.get(where, {}).pop(metadata.name, None)
 

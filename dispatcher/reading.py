@@ -152,12 +152,15 @@ class Copy:
     offer: str
     """The uid of the GangOffer; empty where none owns it."""
     of: str
-    """The uid of its original; empty where no GangOffer owns it."""
+    """The uid of its original, as it says itself."""
     groups: tuple[str, ...]
     """The names of the worker groups of a RayCluster, in their order."""
     sent: str
     status: bytes
 
+
+Path: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name."""
 
 Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy
 
@@ -219,22 +222,27 @@ def answer_of(offer: OfferObject) -> Answer:
 
 
 def copy_of(found: RayObject, kind: str = RAY_CLUSTER) -> Copy:
-    """Return what is kept of an object of a member.
-
-    What KubeRay makes of a copy has its labels and another owner: it is of nothing here.
-    """
+    """Return what is kept of an object of a member."""
     spec = msgspec.json.decode(found.spec, type=_RaySpec)
     owners = (each.uid for each in found.metadata.owner_references if each.kind == OFFER_KIND)
-    offer = next(owners, "")
     return Copy(
         kind=kind,
         metadata=found.metadata,
-        offer=offer,
-        of=found.metadata.labels.get(ORIGIN, "") if offer else "",
+        offer=next(owners, ""),
+        of=found.metadata.labels.get(ORIGIN, ""),
         groups=tuple(each.group_name for each in spec.worker_group_specs),
         sent=found.metadata.annotations.get(SENT, ""),
         status=_status(found),
     )
+
+
+def path_of(thing: Original | Copy) -> Path:
+    """Name an object as its API server does: the copy has the path of its original.
+
+    Labels and owners are written by whoever may create Ray objects, and KubeRay gives those of a
+    RayService to its RayClusters; a path belongs to one object of one namespace.
+    """
+    return thing.kind, thing.metadata.namespace, thing.metadata.name
 
 
 def parsed(written: bytes) -> dict[str, Any]:

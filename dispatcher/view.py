@@ -10,7 +10,7 @@ from typing import Any
 from dispatcher.candidates import Member
 from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
-from dispatcher.reading import Answer, Copy, Original, Turn
+from dispatcher.reading import Answer, Copy, Original, Path, Turn, path_of
 from kube.objects.clusters.dispatch import ENDS, GangDispatch
 from kube.objects.clusters.queue_clusters import QueueClusters
 from runtime.controller.moment import Moment
@@ -55,8 +55,8 @@ class View:
     turn: Turn | None = None
     answers: dict[str, dict[str, Answer]] = field(default_factory=dict)
     """By member and name of the GangOffer."""
-    copies: dict[str, Copy] = field(default_factory=dict)
-    """By member."""
+    copies: dict[str, dict[Path, Copy]] = field(default_factory=dict)
+    """By member what says that it is the copy, or of it."""
     under_way: dict[str, tuple[int, str]] = field(default_factory=dict)
     """By lane the ticket of what is under way, and the member whose answer it waits for."""
     pauses: dict[str, Pause] = field(default_factory=dict)
@@ -92,12 +92,20 @@ class View:
     @property
     def is_left(self) -> bool:
         """Whether anything of it is left."""
-        return bool(self.original or self.turn or any(self.answers.values()) or self.copies)
+        return bool(
+            self.original or self.turn or any(self.answers.values()) or any(self.copies.values())
+        )
 
     @property
     def waits_for_member(self) -> bool:
         """Whether it is its turn, and no member is on record."""
         return self.turn is not None and self.turn.is_its_turn and not self.cluster
+
+    def copy_on(self, member: str) -> Copy | None:
+        """Return the copy that a member has."""
+        if self.original is None:
+            return None
+        return self.copies.get(member, {}).get(path_of(self.original))
 
     def aversion(self, member: str) -> Aversion:
         """Return what a member has against it."""

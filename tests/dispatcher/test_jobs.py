@@ -184,3 +184,18 @@ def test_the_raycluster_that_kuberay_makes_of_a_copy_is_not_taken_for_it() -> No
     world.tell(Gone("east", child))
     world.edit("train", kind="RayService", workers=6)
     assert len(world.written(PatchCopy)) == 2
+
+
+def test_a_raycluster_of_another_namespace_that_says_it_is_the_copy_is_not_believed() -> None:
+    """A tenant of a member may write any label and any owner in a namespace of its own."""
+    world = runs("RayService")
+    true = world.members["east"].copies["uid-train"]
+    elsewhere = msgspec.structs.replace(true.metadata, namespace="others", uid="uid-forged")
+    forged = replace(true, metadata=elsewhere, status=b'{"forged": true}')
+    written = len(world.written(MirrorStatus))
+    world.tell(Seen("east", forged))
+    assert len(world.written(MirrorStatus)) == written
+    world.tell(Gone("east", forged))
+    world.edit("train", kind="RayService", workers=5)
+    (patch,) = world.written(PatchCopy)
+    assert patch.copy.metadata.uid == true.metadata.uid

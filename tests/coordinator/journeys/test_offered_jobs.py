@@ -105,11 +105,8 @@ def test_a_retry_stays_on_the_member() -> None:
     assert not [each for each in world.leader.log if isinstance(each, EvictPod)]
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_a_job_that_deletes_itself_is_closed_with_its_end(replicas: int) -> None:
-    world = runs(replicas)
-    say(world, jobDeploymentStatus="Complete")
-    world.settle(seconds=5)
+def vanish(world: World, replicas: int) -> None:
+    """Have the job go with its RayClusters, seen by the leader or by the one after it."""
     if replicas > 1:
         world.leader.resign()
     world.delete("rayjobs", "a")
@@ -117,6 +114,14 @@ def test_a_job_that_deletes_itself_is_closed_with_its_end(replicas: int) -> None
         world.delete("rayclusters", name)
     if replicas > 1:
         world.elect(1)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_job_that_deletes_itself_is_closed_with_its_end(replicas: int) -> None:
+    world = runs(replicas)
+    say(world, jobDeploymentStatus="Complete")
+    world.settle(seconds=5)
+    vanish(world, replicas)
     world.settle(seconds=10)
     assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "JobComplete")
 
@@ -124,13 +129,7 @@ def test_a_job_that_deletes_itself_is_closed_with_its_end(replicas: int) -> None
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_job_that_is_gone_with_its_end_unknown_is_closed_as_gone(replicas: int) -> None:
     world = runs(replicas)
-    if replicas > 1:
-        world.leader.resign()
-    world.delete("rayjobs", "a")
-    for name in clusters(world):
-        world.delete("rayclusters", name)
-    if replicas > 1:
-        world.elect(1)
+    vanish(world, replicas)
     world.settle(seconds=100)
     assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "JobGone")
 
