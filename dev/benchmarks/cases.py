@@ -10,6 +10,7 @@ from benchmarks import (
     backlog,
     burst,
     devices,
+    dispatched,
     extender,
     fit,
     foreseen,
@@ -138,6 +139,9 @@ CASES = {
         "How soon does the page in the browser answer, and what does it take?", 3, page.measure
     ),
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
+    "dispatch": Case(
+        "What does a gang cost that is sent to another cluster?", 20, dispatched.measure
+    ),
     "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),
     "whole-nodes": Case(
         "How long do others wait while whole nodes are sent?", 3, whole_nodes.measure
