@@ -1,16 +1,18 @@
 """Chooses the members that are asked for a gang, the best first, and says why others are not.
 
-Members that the queue names come first, in its order; of the others those with the fewest gangs.
-Pure.
+Members whose GangQueue shows room for it come first. Of equals those that the queue names come
+first, in its order, and of the others those with the fewest gangs. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dispatcher.reading import labels_match
+from kube.gang.holes import Need, Room, room_for
 from kube.objects.clusters.dispatch import ClusterRefusal
 from kube.objects.clusters.member_cluster import ACTIVE, MemberCluster
 from kube.objects.clusters.queue_clusters import QueueClusters
+from kube.objects.queues.queue import QueueHole
 
 LONGEST_REFUSAL = 1024
 
@@ -30,6 +32,8 @@ class Member:
     """The term that this leader has written on its Lease there; 0 while it has not."""
     gangs: set[str] = field(default_factory=set)
     """Uids of the objects that are on record there."""
+    holes: dict[str, tuple[QueueHole, ...]] = field(default_factory=dict)
+    """By queue what still fits on its nodes there."""
 
     @property
     def name(self) -> str:
@@ -42,22 +46,31 @@ class Member:
         return self.up or bool(self.why_down)
 
 
-def chosen(
+def able(
     clusters: QueueClusters,
     namespace: str,
     members: Mapping[str, Member],
     trouble: Mapping[str, str] = NO_TROUBLE,
-) -> list[str]:
-    """Name the members that may take a gang, the best first.
+) -> list[Member]:
+    """List the members that may take a gang of a namespace.
 
     `trouble` has those that are left out for a time, and why.
     """
-    able = [
+    return [
         each
         for each in selected(clusters, members.values())
         if each.name not in trouble and not why_not(each, namespace)
     ]
-    return [each.name for each in sorted(able, key=lambda each: _rank(clusters, each))]
+
+
+def ranked(
+    clusters: QueueClusters, queue: str, needs: Iterable[Need], members: Iterable[Member]
+) -> list[tuple[Room, str]]:
+    """Sort members by what their GangQueue shows of a gang, the best first; each with that."""
+    asked = tuple(needs)
+    rooms = [(room_for(asked, each.holes.get(queue, ())), each) for each in members]
+    rooms.sort(key=lambda found: (found[0], *_rank(clusters, found[1])))
+    return [(room, each.name) for room, each in rooms]
 
 
 def refusals(
@@ -67,8 +80,8 @@ def refusals(
     said: Mapping[str, str],
 ) -> tuple[ClusterRefusal, ...]:
     """Say in one line each why a member has no room for the gang, or is not asked."""
-    ranked = sorted(selected(clusters, members.values()), key=lambda each: _rank(clusters, each))
-    lines = ((each.name, why_not(each, namespace) or said.get(each.name, "")) for each in ranked)
+    found = sorted(selected(clusters, members.values()), key=lambda each: _rank(clusters, each))
+    lines = ((each.name, why_not(each, namespace) or said.get(each.name, "")) for each in found)
     return tuple(ClusterRefusal(name, one_line(line)) for name, line in lines if line)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dispatcher.candidates import Member, chosen, one_line, refusals
+from dispatcher.candidates import Member, able, one_line, ranked, refusals
 from dispatcher.copies import acceptance, copy_body, offer_body, offer_name, why_never, wishes_patch
 from dispatcher.messages import (
     RECORD,
@@ -41,6 +41,7 @@ from dispatcher.protocol.steps import (
 )
 from dispatcher.reading import Answer, Original, Turn
 from dispatcher.view import Look, observed, record_of
+from kube.gang.holes import Room
 from kube.objects.clusters.dispatch import ASKED, CLOSED, ENDS, OFFERED, STARTED, GangDispatch
 
 TOLD_EVERY = 2.0
@@ -138,7 +139,7 @@ def _go_on(
     """
     view, record = look.view, record_of(turn, dispatch)
     seen = _seen(look, dispatch.attempt)
-    candidates = _candidates(look, original)
+    candidates = _candidates(look, original, turn)
     while (step := next_step(view.leader, record, seen, candidates)) is not None:
         yield from _written(look, original, turn, dispatch, step)
         if isinstance(step, TakeRecord | Choose | Retry):
@@ -225,20 +226,40 @@ def _named(look: Look, member: str, uid: str) -> Answer:
     return next(each for each in found if each.metadata.uid == uid)
 
 
-def _candidates(look: Look, original: Original) -> list[str]:
-    """Name the members to ask; the next ones after a time, where there are more."""
+def _candidates(look: Look, original: Original, turn: Turn) -> list[str]:
+    """Name the members to ask, the best first: those that have offered, then those with room."""
     if look.clusters is None:
         return []
-    view, now, place = look.view, look.moment.now, original.metadata.namespace
-    able = chosen(look.clusters, place, look.members, look.trouble())
-    if len(able) <= AT_ONCE:
-        return able
-    view.turned_at = view.turned_at or now
-    if now - view.turned_at >= TURNED_EVERY:
+    place = original.metadata.namespace
+    found = able(look.clusters, place, look.members, look.trouble())
+    best_first = ranked(look.clusters, turn.queue, turn.needs, found)
+    names = _turned(look, best_first)
+    return sorted(names, key=lambda name: not _has_offered(look, name))
+
+
+def _turned(look: Look, found: list[tuple[Room, str]]) -> list[str]:
+    """Put the next ones first after a time, where there are more than are asked at once.
+
+    It begins anew with the best where other members are the best ones.
+    """
+    names = [name for _, name in found]
+    if len(names) <= AT_ONCE:
+        return names
+    view, now = look.view, look.moment.now
+    best = frozenset(name for room, name in found if room is found[0][0])
+    if best != view.best:
+        view.best, view.first, view.turned_at = best, 0, now
+    elif now - view.turned_at >= TURNED_EVERY:
         view.first, view.turned_at = view.first + AT_ONCE, now
     look.wakes.append(view.turned_at + TURNED_EVERY)
-    first = view.first % len(able)
-    return able[first:] + able[:first]
+    first = view.first % len(names)
+    return names[first:] + names[:first]
+
+
+def _has_offered(look: Look, member: str) -> bool:
+    """Say whether a member keeps room for the attempt: what it shows is without that room."""
+    answer = look.answer(member)
+    return answer is not None and answer.phase == Phase.OFFERED
 
 
 # ---- once it is started

@@ -5,7 +5,7 @@ The least urgent goes first, and of equals the newest. One that no other member 
 
 from collections.abc import Iterator
 
-from dispatcher.candidates import Member, chosen
+from dispatcher.candidates import Member, able
 from dispatcher.known import Known
 from dispatcher.reading import parsed
 from dispatcher.view import View
@@ -21,9 +21,10 @@ def to_move(known: Known) -> Iterator[str]:
 
 
 def _first(known: Known, member: Member) -> Iterator[str]:
-    able = [each for each in map(known.views.get, member.gangs) if each and _may_move(known, each)]
-    least = min((_priority(each) for each in able), default=0)
-    equals = (each for each in able if _priority(each) == least)
+    there = map(known.views.get, member.gangs)
+    movable = [each for each in there if each and _may_move(known, each)]
+    least = min((_priority(each) for each in movable), default=0)
+    equals = (each for each in movable if _priority(each) == least)
     newest = max(equals, key=_age, default=None)
     if newest is not None:
         yield newest.uid
@@ -37,7 +38,7 @@ def _may_move(known: Known, view: View) -> bool:
         return False
     if parsed(original.status).get("jobDeploymentStatus") in ENDED:
         return False
-    return bool(chosen(clusters, original.metadata.namespace, known.members))
+    return bool(able(clusters, original.metadata.namespace, known.members))
 
 
 def _priority(view: View) -> int:

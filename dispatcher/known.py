@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 from dispatcher.candidates import Member
 from dispatcher.protocol.dispatching import Leader
-from dispatcher.reading import Answer, Copy, Original, Queue, Thing, Turn, path_of
+from dispatcher.reading import Answer, Copy, Original, Queue, QueueRoom, Thing, Turn, path_of
 from dispatcher.view import HARMLESS, View, version_of
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.member_cluster import MemberCluster
 from kube.objects.clusters.queue_clusters import QueueClusters
+from kube.objects.queues.queue import QueueHole
 from runtime.controller.moment import Moment
 
 Uids = Iterable[str]
@@ -47,6 +48,8 @@ class Known:
                 return self._queue(metadata.name, clusters)
             case MemberCluster():
                 return self._member(thing)
+            case QueueRoom(metadata, holes):
+                return self._room(where, metadata.name, holes)
 
     def _original(self, thing: Original) -> Uids:
         view = self._view(thing.metadata.uid)
@@ -103,6 +106,14 @@ class Known:
             self.queues[name] = clusters
         return [uid for uid, view in self.views.items() if view.turn and view.turn.queue == name]
 
+    def _room(self, where: str, queue: str, holes: tuple[QueueHole, ...]) -> Uids:
+        """Take what still fits on a member; matters to the gangs that wait for one."""
+        member = self.members.get(where)
+        if member is None or member.holes.get(queue, ()) == holes:
+            return ()
+        member.holes[queue] = holes
+        return [uid for uid, view in self.views.items() if view.waits_in(queue)]
+
     def _member(self, cluster: MemberCluster) -> Uids:
         name = cluster.metadata.name
         known = self.members.get(name)
@@ -123,6 +134,8 @@ class Known:
                 self.lose(metadata.name)
                 self.members.pop(metadata.name, None)
                 return self.involved()
+            case QueueRoom(metadata=metadata):
+                return self._room(where, metadata.name, ())
             case Original(metadata=metadata) if metadata.uid in self.views:
                 self.views[metadata.uid].original = None
                 return (metadata.uid,)
@@ -143,6 +156,8 @@ class Known:
 
     def lose(self, member: str) -> None:
         """Forget what was seen of a member."""
+        if member in self.members:
+            self.members[member].holes = {}
         for view in self.views.values():
             view.lose(member)
 

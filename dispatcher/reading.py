@@ -1,12 +1,16 @@
 """What is kept of the objects that the dispatcher watches, on the manager and on members. Pure."""
 
+import contextlib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeAlias
 
 import msgspec
 
+from kube.codec.fields import InvalidObject, read_amounts
+from kube.gang.holes import Need
 from kube.gang.nested import RAY_CLUSTER, RAY_SERVICE
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
@@ -19,8 +23,8 @@ from kube.objects.clusters.dispatch import (
 from kube.objects.clusters.gang_offer import OFFER_KIND, GangOfferStatus, OfferMeta
 from kube.objects.clusters.member_cluster import MemberCluster
 from kube.objects.clusters.queue_clusters import QueueClusters
-from kube.objects.gang import Gang
-from kube.objects.queues.queue import GangQueue
+from kube.objects.gang import Gang, GangPlacement
+from kube.objects.queues.queue import GangQueue, QueueHole
 from kube.objects.ray import ABSENT
 
 MANAGER, ORIGIN, SENT = names.MANAGER, names.ORIGIN, names.SENT
@@ -114,6 +118,8 @@ class Turn:
     is_its_turn: bool
     is_to_end: bool
     dispatch: GangDispatch | None
+    needs: tuple[Need, ...] = ()
+    """What its quota is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,14 @@ class Queue:
 
     metadata: ObjectMeta
     clusters: QueueClusters | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRoom:
+    """A GangQueue on a member: what still fits on the nodes of its gangs there."""
+
+    metadata: ObjectMeta
+    holes: tuple[QueueHole, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +176,7 @@ class Copy:
 Path: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
 
-Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy
+Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy | QueueRoom
 
 
 def original_of(found: RayObject, kind: str = RAY_CLUSTER) -> Original | None:
@@ -198,12 +212,26 @@ def written_turn(gang: Gang) -> Turn:
         is_its_turn=is_its_turn(gang.status),
         is_to_end=is_to_end(gang.status),
         dispatch=gang.status.dispatch,
+        needs=tuple(_needs(gang.status.placement)),
     )
+
+
+def _needs(placement: GangPlacement | None) -> Iterator[Need]:
+    """Yield what the gang holds quota for; nothing where that cannot be read."""
+    pod_sets = placement.pod_sets if placement is not None else ()
+    for each in chain.from_iterable(pod_set.assignments for pod_set in pod_sets):
+        with contextlib.suppress(InvalidObject):
+            yield read_amounts(each.requests, "requests"), sum(each.nodes.values())
 
 
 def queue_of(queue: GangQueue) -> Queue:
     """Return what is kept of a GangQueue."""
     return Queue(queue.metadata, queue.spec.clusters)
+
+
+def room_of(queue: GangQueue) -> QueueRoom:
+    """Return what is kept of a GangQueue of a member."""
+    return QueueRoom(queue.metadata, tuple(queue.status.holes))
 
 
 def answer_of(offer: OfferObject) -> Answer:

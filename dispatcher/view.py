@@ -77,6 +77,8 @@ class View:
     """The place of the candidate that is asked before all, where there are more than are asked."""
     turned_at: float = 0.0
     """When that changed last."""
+    best: frozenset[str] = frozenset()
+    """The members that show the most room for it."""
 
     @property
     def dispatch(self) -> GangDispatch | None:
@@ -100,6 +102,10 @@ class View:
     def waits_for_member(self) -> bool:
         """Whether it is its turn, and no member is on record."""
         return self.turn is not None and self.turn.is_its_turn and not self.cluster
+
+    def waits_in(self, queue: str) -> bool:
+        """Whether it waits so in that queue."""
+        return self.turn is not None and self.turn.queue == queue and self.waits_for_member
 
     def copy_on(self, member: str) -> Copy | None:
         """Return the copy that a member has."""

@@ -8,10 +8,11 @@ or tolerations: the answer is no, or not known.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kube.gang.holes import pods_needed
 from kube.objects.queues.queue import GangQueue, QueueHole
 from scheduling.diagnosis.holes import STATE_OF_NODE
 from scheduling.model.constraints import Toleration
-from scheduling.model.gang import Group, PendingGang
+from scheduling.model.gang import PendingGang
 
 NOT_JUDGED = "CPU, memory, labels, taints and the gangs that wait before it are not judged"
 
@@ -27,14 +28,9 @@ class Need:
 def needs(asked: PendingGang, queue: GangQueue | None) -> list[Need]:
     """Return what the minimum of a gang needs of each hole, the largest size first."""
     holes = queue.status.holes if queue is not None else ()
-    found = (Need(each, _count(asked.minimum, each)) for each in holes if each.size)
+    groups = [(each.shape.amounts, each.count) for each in asked.minimum]
+    found = (Need(each, pods_needed(each, groups)) for each in holes)
     return sorted((each for each in found if each.pods), key=lambda each: -each.hole.size)
-
-
-def _count(groups: Iterable[Group], hole: QueueHole) -> int:
-    """Count the pods of a size that the groups come to, each pod by itself."""
-    asked = ((each.shape.amounts.get(hole.resource, 0), each.count) for each in groups)
-    return sum(amount // hole.size * count for amount, count in asked)
 
 
 def refusals(asked: PendingGang, queue: GangQueue | None) -> Iterator[str]:

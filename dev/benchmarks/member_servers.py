@@ -147,16 +147,23 @@ class MemberServer:
         queue: asyncio.Queue[Json] = asyncio.Queue()
         meta = {"resourceVersion": "1", "annotations": {INITIAL_END: "true"}}
         queue.put_nowait({"type": "BOOKMARK", "object": {"metadata": meta}})
-        self._watchers.append((plural, queue))
-        while True:
-            event = await queue.get()
-            await response.write(json.dumps(event).encode() + b"\n")
+        watcher = (plural, queue)
+        self._watchers.append(watcher)
+        try:
+            while True:
+                event = await queue.get()
+                await response.write(json.dumps(event).encode() + b"\n")
+        except ConnectionResetError:
+            return response
+        finally:
+            self._watchers.remove(watcher)
 
 
 def _place(parts: list[str]) -> tuple[str, str]:
     """The resource in its plural, and the name of an object; empty where a path has none."""
-    at = parts.index("namespaces") + 2 if "namespaces" in parts else len(parts)
-    rest = parts[at:]
+    if "namespaces" not in parts:
+        return parts[-1], ""
+    rest = parts[parts.index("namespaces") + 2 :]
     if not rest:
         return "namespaces", parts[-1]
     return rest[0], rest[1] if len(rest) > 1 else ""

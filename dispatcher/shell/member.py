@@ -6,7 +6,7 @@ It has tasks and time limits of its own, so that a member that hangs delays no o
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -22,9 +22,11 @@ from dispatcher.reading import (
     Answer,
     Copy,
     OfferObject,
+    QueueRoom,
     RayObject,
     answer_of,
     copy_of,
+    room_of,
 )
 from dispatcher.settings import Settings
 from dispatcher.shell.access import access_of
@@ -35,13 +37,14 @@ from kube.api.client import Client
 from kube.api.errors import Garbled, KubeError, Timeout
 from kube.api.kinds import Kind, Kinds
 from kube.api.leader_election import Term
-from kube.api.resources import GANG_OFFERS, NAMESPACES, SECRETS
+from kube.api.resources import GANG_OFFERS, GANG_QUEUES, NAMESPACES, SECRETS
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.clusters.gang_offer import OFFER_KIND
 from kube.objects.clusters.member_cluster import MemberCluster
+from kube.objects.queues.queue import GangQueue
 from runtime.controller.workers import Feed
 
 log = structlog.get_logger(__name__)
@@ -189,10 +192,16 @@ class Connection:
         for kind in _NEEDED:
             if await kinds.find(kind) is None:
                 raise RefusedMember("Incompatible", f"it does not serve {kind}")
+        for path in self._paths():
+            await client.request("GET", path, params={"limit": "1"})
+        return Greeting(uid, version.git_version)
+
+    def _paths(self) -> Iterator[str]:
+        """Yield what it has to be allowed to list there."""
+        yield GANG_QUEUES.path()
         for namespace in self._cluster.spec.namespaces:
             for resource in (GANG_OFFERS, *RESOURCES.values()):
-                await client.request("GET", resource.path(namespace), params={"limit": "1"})
-        return Greeting(uid, version.git_version)
+                yield resource.path(namespace)
 
     async def _probe(self, client: Client, uid: str, kubeconfig: bytes) -> None:
         """Ask again and again whether it is still there, and the same; ends by raising."""
@@ -210,11 +219,15 @@ class Connection:
     # --- what it has --------------------------------------------------------------------------
 
     def _watches(self, client: Client) -> Iterable[Reflector[Any]]:
-        """Watch what is ours in the namespaces that gangs may be sent from."""
+        """Watch its queues, and what is ours in the namespaces that gangs may be sent from."""
+        fed = sink(self._around.feed, self._name)
+        rooms: Reflector[QueueRoom] = Reflector(
+            client, GANG_QUEUES, GangQueue, fed, project=room_of
+        )
+        yield rooms
         for namespace in self._cluster.spec.namespaces:
             ours = f"{MANAGER}={self._around.manager}"
             selection = Selection(namespace=namespace, label_selector=ours)
-            fed = sink(self._around.feed, self._name)
             offers: Reflector[Answer] = Reflector(
                 client, GANG_OFFERS, OfferObject, fed, project=answer_of, selection=selection
             )

@@ -12,6 +12,7 @@ from kube.objects.base import ObjectMeta
 from kube.objects.clusters.member_cluster import MemberCluster, MemberClusterSpec
 
 MANAGER = "uid-of-the-manager"
+GPU = "nvidia.com/gpu"
 TEAM = "team"
 Json = dict[str, Any]
 

@@ -21,7 +21,7 @@ from dispatcher.messages import (
 from dispatcher.mirroring import DISPATCHED
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.queue_clusters import QueueClusters
-from tests.dispatcher.objects import member_cluster
+from tests.dispatcher.objects import GPU, member_cluster
 from tests.dispatcher.world import World
 
 EAST_FIRST = QueueClusters(order=("east", "west"))
@@ -190,6 +190,35 @@ def test_members_beyond_three_are_asked_after_a_time() -> None:
     assert not world.members["d"].answers
     world.settle(40.0)
     assert world.runs() == {"train": ["d"]}
+
+
+def test_a_member_with_room_is_asked_before_those_of_the_order_as_soon_as_it_shows_room() -> None:
+    world = World(QueueClusters(order=tuple("abcd")), a=0, b=0, c=0, d=0)
+    for name in "abcd":
+        world.show_room(name, pods=0)
+    world.submit("train")
+    world.write_turn("train", needs=(({GPU: 8}, 2),))
+    world.settle(5.0)
+    assert not world.members["d"].answers
+    world.members["d"].room = 1
+    world.show_room("d", pods=2)
+    world.settle(2.0)
+    assert world.runs() == {"train": ["d"]}
+
+
+def test_an_offer_stands_though_the_room_that_is_kept_for_it_shows_no_more() -> None:
+    world = World(QueueClusters(order=tuple("abcd")), a=0, b=0, c=0, d=1)
+    for name in "abc":
+        world.show_room(name, pods=0)
+    world.submit("train")
+    world.write_turn("train", needs=(({GPU: 8}, 2),))
+    world.refuse = {WriteRecord}
+    world.settle()
+    world.show_room("d", pods=0)
+    world.refuse = set()
+    world.settle(10.0)
+    assert world.runs() == {"train": ["d"]}
+    assert not [each for each in world.written(WithdrawOffer) if each.member == "d"]
 
 
 def test_what_its_user_changes_goes_down_once() -> None:

@@ -45,6 +45,7 @@ from dispatcher.reading import (
     Copy,
     Original,
     Queue,
+    QueueRoom,
     RayObject,
     Thing,
     Turn,
@@ -54,8 +55,9 @@ from dispatcher.state_machine import DispatcherState
 from kube.objects.base import ObjectMeta
 from kube.objects.clusters.dispatch import CLOSED, GangDispatch
 from kube.objects.clusters.queue_clusters import QueueClusters
+from kube.objects.queues.queue import QueueHole
 from runtime.controller.moment import Moment
-from tests.dispatcher.objects import MANAGER, Json, member_cluster, meta, original
+from tests.dispatcher.objects import GPU, MANAGER, Json, member_cluster, meta, original
 
 
 @dataclass
@@ -175,6 +177,11 @@ class World:
     def _newer(self, found: ObjectMeta, **more: Any) -> ObjectMeta:
         version = str(next(self._versions))
         return msgspec.structs.replace(found, resource_version=version, **more)
+
+    def show_room(self, member: str, *, pods: int, queue: str = "all") -> None:
+        """Have a GangQueue of a member show how many pods of 8 GPUs fit."""
+        hole = QueueHole(resource=GPU, size=8, pods=pods, at_most=pods)
+        self.tell(Seen(member, QueueRoom(ObjectMeta(name=queue), (hole,))))
 
     # ---- how it goes on
 
