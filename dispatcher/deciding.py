@@ -5,7 +5,7 @@ write, and what follows once a member is on record is done: the copy, its user's
 """
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from dispatcher.candidates import Member, able, one_line, ranked, refusals
 from dispatcher.copies import acceptance, copy_body, offer_body, offer_name, why_never, wishes_patch
 from dispatcher.messages import (
+    EVENT,
     RECORD,
     STATUS,
     AskMember,
@@ -23,6 +24,7 @@ from dispatcher.messages import (
     PatchCopy,
     PatchOffer,
     TakeLease,
+    TellWarning,
     WithdrawOffer,
     WriteRecord,
 )
@@ -300,6 +302,8 @@ def _told(look: Look) -> Iterator[Written]:
     if original is None or original.is_going or turn is None or turn.dispatch is None:
         return
     yield from _mirrored(look, original)
+    for reason, message in islice(look.view.warnings.pending.items(), 1):
+        yield EVENT, TellWarning(original, reason, message)
     after = _record_told(look, original, turn.dispatch)
     if after == turn.dispatch or not after.is_open or after.term != look.view.leader.term:
         return

@@ -4,8 +4,19 @@ from collections.abc import Iterable
 
 from dispatcher.candidates import Member
 from dispatcher.protocol.dispatching import Leader
-from dispatcher.reading import Answer, Copy, Original, Queue, QueueRoom, Thing, Turn, path_of
+from dispatcher.reading import (
+    Answer,
+    Copy,
+    Original,
+    Queue,
+    QueueRoom,
+    Thing,
+    Turn,
+    Warned,
+    path_of,
+)
 from dispatcher.view import HARMLESS, View, version_of
+from dispatcher.warned import subject, text
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.member_cluster import MemberCluster
 from kube.objects.clusters.queue_clusters import QueueClusters
@@ -37,19 +48,23 @@ class Known:
 
     def see(self, where: str, thing: Thing, moment: Moment) -> Uids:
         """Take in that an object is there, or not what it was."""
+        found: Uids
         match thing:
             case Original():
-                return self._original(thing)
+                found = self._original(thing)
             case Turn():
-                return self._turn(thing)
+                found = self._turn(thing)
             case Answer() | Copy():
-                return self._on_member(where, thing, moment)
+                found = self._on_member(where, thing, moment)
             case Queue(metadata, clusters):
-                return self._queue(metadata.name, clusters)
+                found = self._queue(metadata.name, clusters)
             case MemberCluster():
-                return self._member(thing)
+                found = self._member(thing)
+            case Warned():
+                found = self._warned(where, thing, moment.now)
             case QueueRoom(metadata, holes):
-                return self._room(where, metadata.name, holes)
+                found = self._room(where, metadata.name, holes)
+        return found
 
     def _original(self, thing: Original) -> Uids:
         view = self._view(thing.metadata.uid)
@@ -105,6 +120,18 @@ class Known:
         else:
             self.queues[name] = clusters
         return [uid for uid, view in self.views.items() if view.turn and view.turn.queue == name]
+
+    def _warned(self, where: str, warned: Warned, now: float) -> Uids:
+        """Take a Warning; matters where it is about what is on record there."""
+        member = self.members.get(where)
+        views = (self.views.get(uid) for uid in member.gangs) if member is not None else ()
+        originals = (view.original for view in views if view is not None)
+        about = subject(warned, (each for each in originals if each is not None))
+        if about is None:
+            return ()
+        uid = about.metadata.uid
+        told = self.views[uid].warnings.take(warned.reason, text(where, warned), now)
+        return (uid,) if told else ()
 
     def _room(self, where: str, queue: str, holes: tuple[QueueHole, ...]) -> Uids:
         """Take what still fits on a member; matters to the gangs that wait for one."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from dispatcher.reading import Answer, Copy, Original, Thing, Turn
 from kube.objects.clusters.dispatch import GangDispatch
 
-RECORD, STATUS = "record of the gang", "status of the object"
+RECORD, STATUS, EVENT = "record of the gang", "status of the object", "event of the object"
 """Lanes of the manager. Those of members have their names, which have no blanks."""
 
 HERE = ""
@@ -195,6 +195,15 @@ class MirrorStatus:
     status: Json
 
 
+@dataclass(frozen=True, slots=True)
+class TellWarning:
+    """Write an Event on the original."""
+
+    original: Original
+    reason: str
+    message: str
+
+
 Deed: TypeAlias = (
     WriteRecord
     | CloseRecord
@@ -204,6 +213,7 @@ Deed: TypeAlias = (
     | CreateCopy
     | PatchCopy
     | MirrorStatus
+    | TellWarning
 )
 
 
@@ -222,4 +232,4 @@ Action: TypeAlias = Act | TakeLease
 
 def place_of(deed: Deed) -> str:
     """Name the member whose answers a deed waits for; that of the manager is empty."""
-    return HERE if isinstance(deed, WriteRecord | MirrorStatus) else deed.member
+    return HERE if isinstance(deed, WriteRecord | MirrorStatus | TellWarning) else deed.member

@@ -27,6 +27,8 @@ from kube.objects.gang import Gang, GangPlacement
 from kube.objects.queues.queue import GangQueue, QueueHole
 from kube.objects.ray import ABSENT
 
+LONGEST_WARNING = 1024
+
 MANAGER, ORIGIN, SENT = names.MANAGER, names.ORIGIN, names.SENT
 
 
@@ -87,6 +89,21 @@ class OfferObject(Slim, frozen=True):
     status: GangOfferStatus = GangOfferStatus()
 
 
+class _Involved(Slim, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class WarningObject(Slim, frozen=True):
+    """An Event of the core group."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    involved_object: _Involved = _Involved()
+    last_timestamp: str | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
 # ---- as it is kept
 
 
@@ -139,6 +156,19 @@ class QueueRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """A Warning about an object of a member."""
+
+    metadata: ObjectMeta
+    kind: str
+    name: str
+    reason: str
+    message: str
+    at: str
+    """When it happened last, as RFC 3339."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """A GangOffer on a member."""
 
@@ -176,7 +206,7 @@ class Copy:
 Path: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
 
-Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy | QueueRoom
+Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy | QueueRoom | Warned
 
 
 def original_of(found: RayObject, kind: str = RAY_CLUSTER) -> Original | None:
@@ -232,6 +262,13 @@ def queue_of(queue: GangQueue) -> Queue:
 def room_of(queue: GangQueue) -> QueueRoom:
     """Return what is kept of a GangQueue of a member."""
     return QueueRoom(queue.metadata, tuple(queue.status.holes))
+
+
+def warned_of(event: WarningObject) -> Warned:
+    """Return what is kept of a Warning of a member; its text is cut to what an Event may say."""
+    about, said = event.involved_object, (event.message or "")[:LONGEST_WARNING]
+    at = event.last_timestamp or event.metadata.creation_timestamp or ""
+    return Warned(event.metadata, about.kind, about.name, event.reason or "", said, at)
 
 
 def answer_of(offer: OfferObject) -> Answer:

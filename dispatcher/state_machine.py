@@ -26,6 +26,7 @@ from dispatcher.messages import (
     MirrorStatus,
     Seen,
     TakeLease,
+    TellWarning,
     TermEnded,
     TermStarted,
     TimePassed,
@@ -223,6 +224,8 @@ class DispatcherState:
             view.told_at = moment.now
         elif isinstance(deed, MirrorStatus):
             view.mirrored = deed.status
+        elif isinstance(deed, TellWarning):
+            del view.warnings.pending[deed.reason]
         return Act(view.uid, lane, self._tickets, deed)
 
     def _take_lease(self, asked: TakeLease, look: Look) -> Iterator[TakeLease]:

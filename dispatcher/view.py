@@ -11,6 +11,7 @@ from dispatcher.candidates import Member
 from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
 from dispatcher.reading import Answer, Copy, Original, Path, Turn, path_of
+from dispatcher.warned import Warnings
 from kube.objects.clusters.dispatch import ENDS, GangDispatch
 from kube.objects.clusters.queue_clusters import QueueClusters
 from runtime.controller.moment import Moment
@@ -71,6 +72,7 @@ class View:
     """Uids of the offers for which the copy was created."""
     told_at: float = 0.0
     """When it was last written what members say."""
+    warnings: Warnings = field(default_factory=Warnings)
     mirrored: dict[str, Any] | None = None
     """The status that was last written to the original."""
     first: int = 0
@@ -123,7 +125,7 @@ class View:
         for kept in (self.under_way, self.pauses, self.faults, self.averse, self.created):
             kept.clear()
         self.answers, self.copies, self.next_attempt = {}, {}, Pause()
-        self.mirrored = None
+        self.mirrored, self.warnings = None, Warnings()
 
     def lose(self, member: str) -> None:
         """Forget what was seen of a member, and what was under way there."""

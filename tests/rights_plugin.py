@@ -70,7 +70,9 @@ _DISPATCHER = (
     *(("dispatch list watch", "gangs.muster.dev"), ("patch", "gangs/status.muster.dev")),
     ("list watch", "gangqueues.muster.dev"),
     *(("list watch", "memberclusters.muster.dev"), ("patch", "memberclusters/status.muster.dev")),
-    *(("list watch", "rayclusters.ray.io"), ("patch", "rayclusters/status.ray.io")),
+    *(("list watch", f"{each}.ray.io") for each in ("rayclusters", "rayjobs", "rayservices")),
+    *(("patch", f"{each}/status.ray.io") for each in ("rayclusters", "rayjobs", "rayservices")),
+    ("create patch", "events"),
     *(
         ("get", "namespaces"),
         ("get", "secrets"),
@@ -108,6 +110,10 @@ RARE = (
         for verb in ("create", "get", "patch")
     ),
     Rare("muster-dispatcher-member-identity", "get", "namespaces", _CLUSTERS),
+    *(
+        Rare("muster-dispatcher-member-identity", verb, "gangqueues.muster.dev", _CLUSTERS)
+        for verb in ("list", "watch")
+    ),
     Rare("muster-coordinator", "release", "gangs.muster.dev", _RELEASES),
     Rare("muster-forecaster", "forecast", "gangs.muster.dev", _FORECASTS),
     Rare("muster-wrapper", "update", "appwrappers/finalizers.workload.codeflare.dev", _FINALIZERS),

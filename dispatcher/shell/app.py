@@ -149,7 +149,9 @@ class Replica:
         except KubeError as error:
             log.warning("term given up: the manager's own uid is not known", error=str(error))
             return
-        here = ManagerWriter(self._client, term, feed, settings.concurrency, self.metrics)
+        here = ManagerWriter(
+            self._client, term, feed, settings.concurrency, self.metrics, settings.identity
+        )
         clusters = self._members.store.values
         fleet = Fleet(settings, self._client, term, manager, feed, self.metrics, clusters)
 

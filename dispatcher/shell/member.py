@@ -24,9 +24,12 @@ from dispatcher.reading import (
     OfferObject,
     QueueRoom,
     RayObject,
+    Warned,
+    WarningObject,
     answer_of,
     copy_of,
     room_of,
+    warned_of,
 )
 from dispatcher.settings import Settings
 from dispatcher.shell.access import access_of
@@ -37,7 +40,7 @@ from kube.api.client import Client
 from kube.api.errors import Garbled, KubeError, Timeout
 from kube.api.kinds import Kind, Kinds
 from kube.api.leader_election import Term
-from kube.api.resources import GANG_OFFERS, GANG_QUEUES, NAMESPACES, SECRETS
+from kube.api.resources import EVENTS, GANG_OFFERS, GANG_QUEUES, NAMESPACES, SECRETS
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
 from kube.objects import names
@@ -200,7 +203,7 @@ class Connection:
         """Yield what it has to be allowed to list there."""
         yield GANG_QUEUES.path()
         for namespace in self._cluster.spec.namespaces:
-            for resource in (GANG_OFFERS, *RESOURCES.values()):
+            for resource in (GANG_OFFERS, EVENTS, *RESOURCES.values()):
                 yield resource.path(namespace)
 
     async def _probe(self, client: Client, uid: str, kubeconfig: bytes) -> None:
@@ -232,6 +235,15 @@ class Connection:
                 client, GANG_OFFERS, OfferObject, fed, project=answer_of, selection=selection
             )
             yield offers
+            warnings: Reflector[Warned] = Reflector(
+                client,
+                EVENTS,
+                WarningObject,
+                fed,
+                project=warned_of,
+                selection=Selection(namespace=namespace, field_selector="type=Warning"),
+            )
+            yield warnings
             for kind, resource in RESOURCES.items():
                 project = partial(copy_of, kind=kind)
                 copies: Reflector[Copy] = Reflector(

@@ -26,6 +26,7 @@ from dispatcher.messages import (
     PatchCopy,
     PatchOffer,
     TakeLease,
+    TellWarning,
     WithdrawOffer,
     WriteRecord,
     place_of,
@@ -35,6 +36,7 @@ from dispatcher.protocol.objects import Phase
 from dispatcher.reading import OfferObject, RayObject, Thing, Turn, answer_of, copy_of, written_turn
 from kube.api.client import Client
 from kube.api.errors import Conflict, KubeError, NotFound
+from kube.api.event_recorder import EventRecorder, ObjectEvent
 from kube.api.lease import Lease
 from kube.api.resources import (
     GANG_OFFERS,
@@ -52,6 +54,8 @@ from runtime.controller.workers import Feed, Leadership, Workers
 from runtime.controller.write_lanes import Writes
 
 log = structlog.get_logger(__name__)
+
+REPORTER = "muster.dev/dispatcher"
 
 Json = dict[str, Any]
 
@@ -118,9 +122,11 @@ class ManagerWriter(_Writer):
         feed: Feed[Event],
         concurrency: int,
         metrics: Metrics,
+        identity: str,
     ) -> None:
         super().__init__(term, feed, concurrency, metrics)
         self._client = client
+        self._events = EventRecorder(client, REPORTER, identity)
 
     async def write(self, deed: Deed) -> list[tuple[str, Thing]]:
         """Carry out what concerns the manager alone."""
@@ -131,6 +137,9 @@ class ManagerWriter(_Writer):
                 meta = original.metadata
                 path = RESOURCES[original.kind].path(meta.namespace, meta.name, "status")
                 await self._client.json_patch(path, _replaced(meta.uid, status))
+                return []
+            case TellWarning():
+                await self._events.write(_event(deed))
                 return []
         raise AssertionError(f"{type(deed).__name__} is for a member")
 
@@ -260,6 +269,21 @@ async def write_record(client: Client, turn: Turn, dispatch: GangDispatch) -> Tu
 def _written(dispatch: GangDispatch) -> Json:
     found: Json = msgspec.to_builtins(dispatch)
     return {key: value for key, value in found.items() if value not in ("", [], ())}
+
+
+def _event(deed: TellWarning) -> ObjectEvent:
+    """Return a Warning as it is told of the original."""
+    meta, kind = deed.original.metadata, deed.original.kind
+    return ObjectEvent(
+        namespace=meta.namespace,
+        api_version=names.RAY_API_VERSION,
+        kind=kind,
+        name=meta.name,
+        uid=meta.uid,
+        reason=deed.reason,
+        message=deed.message,
+        warning=True,
+    )
 
 
 def _replaced(uid: str, status: Json) -> list[Json]:

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def meta(name: str, uid: str = "", **more: Any) -> ObjectMeta:
-    return ObjectMeta(name=name, namespace=TEAM, uid=uid or f"uid-{name}", **more)
+    return ObjectMeta(name=name, uid=uid or f"uid-{name}", **{"namespace": TEAM, **more})
 
 
 def ray_cluster(name: str, *, suspend: bool = False, workers: int = 2, **more: Any) -> RayObject:

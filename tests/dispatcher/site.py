@@ -25,6 +25,7 @@ LONG = 240.0
 PODS = 3
 """Of a gang; each member has room for so many."""
 
+EVENTS = f"/api/v1/namespaces/{TEAM}/events"
 QUEUES = f"/apis/{names.API_VERSION}/gangqueues"
 
 
@@ -87,7 +88,25 @@ class Site:
         change = ("--type=merge", "-p", json.dumps({"spec": {"state": state}}))
         self.manager.cluster.kubectl("patch", "membercluster", name, *change)
 
+    def warn(self, member: str, pod: str, reason: str, message: str) -> None:
+        """Write a Warning about a pod of a member, as its kubelet would: kwok has none."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{pod}.1", "namespace": TEAM},
+            "involvedObject": {"kind": "Pod", "name": pod, "namespace": TEAM},
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+        }
+        self.members[member].cluster.api.create(EVENTS, body)
+
     # ---- what is seen
+
+    def warnings(self, name: str) -> set[str]:
+        """The messages of Warnings about a RayCluster of the manager."""
+        found = self.manager.cluster.api.get(EVENTS)["items"]
+        return {each["message"] for each in found if each["involvedObject"]["name"] == name}
 
     def dispatch(self, name: str) -> Json:
         """The record of a gang; empty while there is none."""

@@ -76,6 +76,10 @@ def test_of_three_gangs_two_run_and_the_third_says_why_for_each_and_follows(site
         return is_seen and where in said["muster.dev/Dispatched"]["message"]
 
     wait_until(mirrored, "its status to come up", seconds=LONG)
+    (pod, *_) = site.members[where].bound(first)
+    site.warn(where, pod, "FailedMount", 'secret "data" not found')
+    said = f'cluster {where}: Pod {pod}: secret "data" not found'
+    wait_until(lambda: said in site.warnings(first), "the Warning to be told", seconds=LONG)
     site.manager.delete("RayCluster", first)
     wait_until(
         lambda: third in whole(site, third) and site.whole(third) == where,

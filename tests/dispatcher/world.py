@@ -33,6 +33,7 @@ from dispatcher.messages import (
     PatchOffer,
     Seen,
     TakeLease,
+    TellWarning,
     TermEnded,
     TermStarted,
     TimePassed,
@@ -280,6 +281,8 @@ class World:
                 return self._record(turn, dispatch)
             case MirrorStatus(found, status):
                 return self._mirror(found, status)
+            case TellWarning():
+                return Done()
             case deed:
                 return self._done_on(self.members[deed.member], deed)
 
