@@ -116,7 +116,7 @@ class MemberServer:
         return web.json_response(self._put(plural, {**body, "status": status}), status=201)
 
     def _patched(self, plural: str, found: Json, patch: Any) -> Json:
-        """Take an acceptance; whatever else is changed matters to nobody here."""
+        """Take an acceptance; whatever else is changed has no effect here."""
         changed = {each["path"]: each.get("value") for each in patch if isinstance(each, dict)}
         if plural == "gangoffers" and "/spec/acceptedBy" in changed:
             self.accepted[found["metadata"]["name"]] = time.monotonic()
