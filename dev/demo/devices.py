@@ -11,6 +11,9 @@ from testbed.api import Json
 from testbed.history import Gang
 from testbed.nodes import NodeSpec
 
+SINCE = 36
+"""The minor version of Kubernetes from which on devices by claim are judged (docs/gpus.md)."""
+
 _WORKERS, _SIZE = 3, 4
 _NODE, _DRIVER, _TEMPLATE = "accelerated", "gpu.example.com", "one-gpu"
 _DEVICES = ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
@@ -22,6 +25,10 @@ _NUMBERS = re.compile(
 
 def claimed_devices(stage: Stage) -> list[Claim]:
     """Play two gangs of which the second waits in numbers until the first gives its devices up."""
+    minor = int(stage.cluster.api.get("/version")["minor"])
+    if minor < SINCE:
+        stage.display.say(f"left out: this is Kubernetes 1.{minor}, and it takes 1.{SINCE}")
+        return []
     stage.set_up("scene-9", [NodeSpec(_NODE, cpus=16)])
     _publish(stage)
     first = stage.create_ray_cluster(as_gang(_cluster(stage, "first")))
