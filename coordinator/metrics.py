@@ -155,6 +155,11 @@ OFFERS = Counter(
     "GangOffers that another cluster asked by, by the phase that they came to, and the reason",
     ["phase", "reason"],
 )
+MANAGER_SILENCE = _gauge(
+    "muster_manager_silence_ratio",
+    "Time since a manager was heard of, as a share of that after which its gangs are lost",
+    "manager",
+)
 EVENTS_DROPPED = Counter("muster_events_dropped_total", "Events that could not be written")
 INBOX = Gauge("muster_inbox_events", "Events that wait to be handled")
 SYNCED = Gauge("muster_watch_synced", "1 when the watch has its first list", ["resource"])

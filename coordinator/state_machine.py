@@ -26,6 +26,7 @@ from coordinator.state.cycle.run_cycle import decide
 from coordinator.state.gang_looks import advance_dirty
 from coordinator.state.intake.event_table import take
 from coordinator.state.known import Known
+from coordinator.state.manager_leases import stamp_leases
 from coordinator.state.queue_changes import follow_queues
 from coordinator.state.queue_reports import report
 from coordinator.state.rayjob_resumption import resume_jobs
@@ -72,6 +73,7 @@ class CoordinatorState:
         actions += settle_trials(known, moment)
         actions += advance_dirty(known, moment)
         actions += resume_jobs(known, moment)
+        actions += stamp_leases(known, moment)
         known.lap(GANGS)
         actions += report(known, moment)
         known.lap(QUEUE_REPORTS)

@@ -16,6 +16,8 @@ from kube.objects.queues.queue import QueueHole
 
 LONGEST_REFUSAL = 1024
 
+NEVER = float("-inf")
+
 NO_TROUBLE: Mapping[str, str] = {}
 
 
@@ -30,6 +32,8 @@ class Member:
     """Why it is not up; empty where it was not tried yet."""
     term: int = 0
     """The term that this leader has written on its Lease there; 0 while it has not."""
+    renewed_at: float = NEVER
+    """When this leader wrote the stamp of its coordinator back last (monotonic seconds)."""
     gangs: set[str] = field(default_factory=set)
     """Uids of the objects that are on record there."""
     holes: dict[str, tuple[QueueHole, ...]] = field(default_factory=dict)

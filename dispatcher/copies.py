@@ -46,7 +46,7 @@ def offer_name(original: Original, attempt: int) -> str:
     return f"{meta.name}-{meta.uid}-{attempt}"
 
 
-def offer_body(original: Original, attempt: int, manager: str) -> Json:
+def offer_body(original: Original, attempt: int, manager: str, lost_after: int) -> Json:
     """Return the GangOffer that asks for room; it is never created accepted."""
     meta = original.metadata
     template = {
@@ -64,7 +64,13 @@ def offer_body(original: Original, attempt: int, manager: str) -> Json:
             "namespace": meta.namespace,
             "labels": {MANAGER: manager, ORIGIN: meta.uid},
         },
-        "spec": {"manager": manager, "uid": meta.uid, "attempt": attempt, "template": template},
+        "spec": {
+            **({"lostAfterSeconds": lost_after} if lost_after else {}),
+            "manager": manager,
+            "uid": meta.uid,
+            "attempt": attempt,
+            "template": template,
+        },
     }
 
 

@@ -1,65 +1,52 @@
 """Decides what is written next for one Ray object, on the manager and on members. Pure.
 
 `dispatcher.protocol` has the rules by which it never runs on two. Here each of its steps becomes a
-write, and what follows once a member is on record is done: the copy, its user's wishes, the mirror.
+write, and what follows once a member is on record is done: the copy, and its user's wishes.
 """
 
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
-from dispatcher.candidates import Member, able, one_line, ranked, refusals
+from dispatcher.candidates import Member, able, one_line, ranked
 from dispatcher.copies import acceptance, copy_body, offer_body, offer_name, why_never, wishes_patch
 from dispatcher.messages import (
-    EVENT,
     RECORD,
-    STATUS,
     AskMember,
     CloseRecord,
     CreateCopy,
-    Deed,
-    MirrorStatus,
     PatchCopy,
     PatchOffer,
     TakeLease,
-    TellWarning,
     WithdrawOffer,
     WriteRecord,
+    Written,
 )
-from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
-from dispatcher.protocol.dispatching import AT_ONCE, ObservedMember, next_step
-from dispatcher.protocol.objects import Phase
-from dispatcher.protocol.steps import (
-    Accept,
-    Ask,
-    Choose,
-    Retry,
-    Step,
-    TakeMember,
-    TakeRecord,
-    Withdraw,
+from dispatcher.protocol import steps
+from dispatcher.protocol.dispatching import (
+    AT_ONCE,
+    ObservedMember,
+    lost_since,
+    next_step,
+    retry_after_loss,
 )
+from dispatcher.protocol.objects import Phase, Record
 from dispatcher.reading import Answer, Original, Turn
+from dispatcher.telling import told
 from dispatcher.view import Look, observed, record_of
 from kube.gang.holes import Room
-from kube.objects.clusters.dispatch import ASKED, CLOSED, ENDS, OFFERED, STARTED, GangDispatch
-
-TOLD_EVERY = 2.0
-"""Seconds from one record of what members say to the next."""
+from kube.objects.clusters.dispatch import ASKED, CLOSED, ENDS, OFFERED, GangDispatch
 
 TURNED_EVERY = 60.0
 """Seconds after which the next candidates are asked, where there are more than `AT_ONCE`."""
-
-Written = tuple[str, Deed]
-"""A write, and its lane."""
 
 
 def next_deeds(look: Look) -> Iterator[Written | TakeLease]:
     """Yield all that can be written now: at most one write for each lane."""
     used: set[str] = set()
-    for each in chain(_steps(look), _of_copy(look), _told(look)):
+    for each in chain(_steps(look), _of_copy(look), told(look)):
         if isinstance(each, TakeLease):
             yield each
         elif each[0] not in used and look.is_free(each[0]):
@@ -101,11 +88,15 @@ def _begin(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
     if answer is not None:
         end = answer.reason if answer.phase == CLOSED else ""
         phase = CLOSED if end else OFFERED
-        adopted = GangDispatch(answer.attempt, member, term, phase, why_never(original), end)
-        yield RECORD, WriteRecord(turn, adopted)
+        adopted = _new_record(answer.attempt, term, answer.lost_after, original)
+        yield RECORD, WriteRecord(turn, replace(adopted, cluster=member, phase=phase, end=end))
     elif turn.is_its_turn and look.clusters is not None:
         attempt = 1 + max((each.attempt for _, each in found), default=0)
-        yield RECORD, WriteRecord(turn, GangDispatch(attempt, "", term, ASKED, why_never(original)))
+        yield RECORD, WriteRecord(turn, _new_record(attempt, term, look.lost_after, original))
+
+
+def _new_record(attempt: int, term: int, lost_after: int, original: Original) -> GangDispatch:
+    return GangDispatch(attempt, "", term, ASKED, lost_after, why_never(original))
 
 
 def _stands(answer: Answer) -> bool:
@@ -125,7 +116,7 @@ def _seek(
     if turn.is_to_end or look.clusters is None:
         yield from _withdraw_all(look)
         term = max(look.view.leader.term, dispatch.term)
-        yield RECORD, WriteRecord(turn, GangDispatch(dispatch.attempt, "", term, CLOSED))
+        yield RECORD, WriteRecord(turn, _anew(dispatch, term=term, phase=CLOSED))
     elif look.may_ask and turn.is_its_turn and not why_never(original):
         yield from _go_on(look, original, turn, dispatch)
     else:
@@ -144,9 +135,23 @@ def _go_on(
     candidates = _candidates(look, original, turn)
     while (step := next_step(view.leader, record, seen, candidates)) is not None:
         yield from _written(look, original, turn, dispatch, step)
-        if isinstance(step, TakeRecord | Choose | Retry):
+        if isinstance(step, steps.TakeRecord | steps.Choose | steps.Retry):
             return
         del seen[step.cluster]
+    if _is_lost(look, record):
+        view.leader.fenced = record.attempt
+        yield from _close(look, original, turn, dispatch)
+
+
+def _is_lost(look: Look, record: Record) -> bool:
+    """Say whether its member is lost, and the fence is over; have it looked at when it may be."""
+    member, leader, now = look.members.get(record.cluster), look.view.leader, look.moment.now
+    if not record.cluster or not record.lost_after or (member is not None and member.up):
+        return False
+    if retry_after_loss(leader, record, now) is not None:
+        return True
+    look.wakes.append(lost_since(leader, record.cluster) + record.lost_after)
+    return False
 
 
 def _seen(look: Look, attempt: int) -> dict[str, ObservedMember]:
@@ -158,51 +163,65 @@ def _seen(look: Look, attempt: int) -> dict[str, ObservedMember]:
 
 
 def _written(
-    look: Look, original: Original, turn: Turn, dispatch: GangDispatch, step: Step
+    look: Look, original: Original, turn: Turn, dispatch: GangDispatch, step: steps.Step
 ) -> Iterator[Written | TakeLease]:
     """Say how a step is written."""
     view, namespace = look.view, original.metadata.namespace
     match step:
-        case TakeRecord(term=term):
+        case steps.TakeRecord(term=term):
             yield RECORD, WriteRecord(turn, replace(dispatch, term=term))
-        case TakeMember(cluster=name, term=term):
+        case steps.TakeMember(cluster=name, term=term):
             yield TakeLease(name, 0, look.manager, term)
-        case Ask(cluster=name, attempt=attempt):
-            yield name, AskMember(name, namespace, offer_body(original, attempt, look.manager))
-        case Choose(cluster=name):
-            found = GangDispatch(dispatch.attempt, name, view.leader.term, OFFERED)
+        case steps.Ask(cluster=name, attempt=attempt):
+            fence = dispatch.lost_after_seconds
+            body = offer_body(original, attempt, look.manager, fence)
+            yield name, AskMember(name, namespace, body)
+        case steps.Choose(cluster=name):
+            found = _anew(dispatch, cluster=name, term=view.leader.term, phase=OFFERED)
             yield RECORD, WriteRecord(turn, found)
-        case Accept(cluster=name, uid=uid, term=term):
+        case steps.Accept(cluster=name, term=term) if not _is_renewed(look, name, dispatch):
+            yield TakeLease(name, 0, look.manager, term)
+        case steps.Accept(cluster=name, uid=uid, term=term):
             answer = _named(look, name, uid)
             operations = acceptance(answer, uid, answer.metadata.resource_version, term)
             yield name, PatchOffer(name, answer, operations)
-        case Withdraw(cluster=name, uid=uid):
+        case steps.Withdraw(cluster=name, uid=uid):
             yield name, WithdrawOffer(name, _named(look, name, uid))
-        case Retry() if dispatch.cluster:
+        case steps.Retry() if dispatch.cluster:
             yield from _close(look, original, turn, dispatch)
-        case Retry(attempt=attempt):
+        case steps.Retry(attempt=attempt):
             yield from _next_attempt(look, turn, attempt)
+
+
+def _is_renewed(look: Look, name: str, dispatch: GangDispatch) -> bool:
+    """Say whether a member would start what is accepted: a fence stops what is not renewed."""
+    fence, since = dispatch.lost_after_seconds, look.members[name].renewed_at
+    return not fence or look.moment.now - since < fence / 3
 
 
 def _close(look: Look, original: Original, turn: Turn, dispatch: GangDispatch) -> Iterator[Written]:
     """Write that the attempt is over; from then on it is accepted no more."""
-    view, member = look.view, look.members.get(dispatch.cluster)
-    if member is None or not member.up or not look.is_free(RECORD):
+    view, name, member = look.view, dispatch.cluster, look.members.get(dispatch.cluster)
+    is_lost = view.leader.fenced == dispatch.attempt
+    if not (is_lost or (member is not None and member.up)) or not look.is_free(RECORD):
         return
     view.leader.retried = dispatch.attempt + 1
-    answer = look.answer(member.name)
+    closed = _anew(dispatch, term=view.leader.term, phase=CLOSED)
+    if is_lost:
+        said = f"lost for {dispatch.lost_after_seconds} s: what ran there has ended by itself"
+        yield RECORD, WriteRecord(turn, replace(closed, message=f"{name}: {said}"))
+        return
+    answer = look.answer(name)
     said = f"{answer.reason}: {answer.message}" if answer is not None else "its GangOffer is gone"
-    closed = GangDispatch(
-        dispatch.attempt,
-        member.name,
-        view.leader.term,
-        CLOSED,
-        one_line(f"{member.name}: {said}"),
-        answer.reason if answer is not None and answer.reason in ENDS else "",
-    )
+    end = answer.reason if answer is not None and answer.reason in ENDS else ""
+    closed = replace(closed, message=one_line(f"{name}: {said}"), end=end)
     offer = offer_name(original, dispatch.attempt)
-    place = original.metadata.namespace
-    yield RECORD, CloseRecord(member.name, turn, closed, place, offer)
+    yield RECORD, CloseRecord(name, turn, closed, original.metadata.namespace, offer)
+
+
+def _anew(dispatch: GangDispatch, **changes: Any) -> GangDispatch:
+    """Return a record of the same attempt without what was told of it."""
+    return replace(dispatch, message="", refusals=(), **changes)
 
 
 def _next_attempt(look: Look, turn: Turn, attempt: int) -> Iterator[Written]:
@@ -212,7 +231,8 @@ def _next_attempt(look: Look, turn: Turn, attempt: int) -> Iterator[Written]:
     elif look.is_free(RECORD):
         view.next_attempt.lengthen(now)
         view.leader.retried = attempt
-        yield RECORD, WriteRecord(turn, GangDispatch(attempt, "", view.leader.term, ASKED))
+        found = GangDispatch(attempt, "", view.leader.term, ASKED, look.lost_after)
+        yield RECORD, WriteRecord(turn, found)
 
 
 def _withdraw_all(look: Look, but: GangDispatch | None = None) -> Iterator[Written]:
@@ -292,76 +312,3 @@ def _started(look: Look) -> tuple[Answer | None, Member | None]:
     if answer is None or answer.phase != Phase.STARTED or answer.is_withdrawn:
         return None, None
     return answer, member
-
-
-# ---- what is told
-
-
-def _told(look: Look) -> Iterator[Written]:
-    original, turn = look.view.original, look.view.turn
-    if original is None or original.is_going or turn is None or turn.dispatch is None:
-        return
-    yield from _mirrored(look, original)
-    for reason, message in islice(look.view.warnings.pending.items(), 1):
-        yield EVENT, TellWarning(original, reason, message)
-    after = _record_told(look, original, turn.dispatch)
-    if after == turn.dispatch or not after.is_open or after.term != look.view.leader.term:
-        return
-    due = look.view.told_at + TOLD_EVERY
-    if after.phase == turn.dispatch.phase and due > look.moment.now:
-        look.wakes.append(due)
-        return
-    yield RECORD, WriteRecord(turn, after)
-
-
-def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> GangDispatch:
-    """Return the record with what members say of the gang by now."""
-    if not dispatch.is_open:
-        return dispatch
-    if dispatch.cluster:
-        answer = look.answer(dispatch.cluster)
-        is_started = dispatch.phase == STARTED or (answer and answer.phase == Phase.STARTED)
-        phase = STARTED if is_started else OFFERED
-        return replace(dispatch, phase=phase, message=_message(look, dispatch.cluster))
-    if look.clusters is None:
-        return dispatch
-    said = look.trouble() | {
-        name: each.message or each.reason
-        for name, each in look.all_answers()
-        if each.attempt == dispatch.attempt and each.phase != CLOSED
-    }
-    faults = {name: each for name, each in look.view.faults.items() if name in look.members}
-    place = original.metadata.namespace
-    lines = refusals(look.clusters, place, look.members, said | faults)
-    return replace(dispatch, message=why_never(original), refusals=lines)
-
-
-def _message(look: Look, cluster: str) -> str:
-    member, fault = look.members.get(cluster), look.view.faults.get(cluster, "")
-    if member is None:
-        return f"there is no MemberCluster {cluster} any more"
-    if not member.up:
-        return one_line(f"{cluster} is not connected: {member.why_down}")
-    return one_line(f"{cluster}: {fault}") if fault else ""
-
-
-def _mirrored(look: Look, original: Original) -> Iterator[Written]:
-    """Have the original say how its copy is, or that there is none any more."""
-    record = look.view.dispatch
-    ended = record if record is not None and record.end else None
-    cluster = ended.cluster if ended is not None else look.view.cluster
-    member, copy = look.members.get(cluster), look.view.copy_on(cluster)
-    if cluster and (member is None or not member.up):
-        return  # it is as it was last seen
-    status: dict[str, Any] | None
-    if copy is not None:
-        status = status_of(original, copy, cluster)
-    elif ended is not None:
-        status = status_at_end(original, ended)
-    else:
-        said = f"it starts on cluster {cluster}" if cluster else "it waits for a cluster"
-        status = status_without_copy(original, said, look.moment.stamp)
-    if status is None:
-        return
-    if differs(original, status) and status != look.view.mirrored:
-        yield STATUS, MirrorStatus(original, status)

@@ -1,9 +1,9 @@
 """Keeps what is known of members, queues, and the Ray objects that may be sent. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from dispatcher.candidates import Member
-from dispatcher.protocol.dispatching import Leader
+from dispatcher.candidates import NEVER, Member
+from dispatcher.protocol.dispatching import Leader, lost_since
 from dispatcher.reading import (
     Answer,
     Copy,
@@ -33,6 +33,8 @@ class Known:
         self.views: dict[str, View] = {}
         self.members: dict[str, Member] = {}
         self.queues: dict[str, QueueClusters] = {}
+        self.lost_after: dict[str, int] = {}
+        """By queue, as `Queue` has it."""
         self.manager = ""
         """The uid of the manager's kube-system."""
         self.leader = Leader(0, 0.0)
@@ -41,10 +43,14 @@ class Known:
         """Forget what an earlier term knew of members; all of it is seen anew."""
         self.leader, self.manager = Leader(term, now), manager
         for member in self.members.values():
-            member.up, member.why_down, member.term = False, "", 0
+            member.up, member.why_down, member.term, member.renewed_at = False, "", 0, NEVER
         for view in self.views.values():
-            view.begin_term(Leader(term, now))
+            view.begin_term(self._leader())
         return list(self.views)
+
+    def _leader(self) -> Leader:
+        """Return what the leader knows of a gang that it has not written of yet."""
+        return Leader(self.leader.term, self.leader.began, self.leader.copied_at)
 
     def see(self, where: str, thing: Thing, moment: Moment) -> Uids:
         """Take in that an object is there, or not what it was."""
@@ -56,7 +62,8 @@ class Known:
                 found = self._turn(thing)
             case Answer() | Copy():
                 found = self._on_member(where, thing, moment)
-            case Queue(metadata, clusters):
+            case Queue(metadata, clusters, lost_after):
+                self.lost_after[metadata.name] = lost_after
                 found = self._queue(metadata.name, clusters)
             case MemberCluster():
                 found = self._member(thing)
@@ -152,13 +159,14 @@ class Known:
         same = before.spec == cluster.spec and before.metadata.labels == cluster.metadata.labels
         return () if same else self.involved()
 
-    def forget(self, where: str, thing: Thing) -> Uids:
+    def forget(self, where: str, thing: Thing, moment: Moment) -> Uids:
         """Take in that an object is there no more."""
         match thing:
             case Queue(metadata):
                 return self._queue(metadata.name, None)
             case MemberCluster(metadata=metadata):
                 self.lose(metadata.name)
+                self.leader.copied_at[metadata.name] = moment.now
                 self.members.pop(metadata.name, None)
                 return self.involved()
             case QueueRoom(metadata=metadata):
@@ -181,6 +189,21 @@ class Known:
             case Answer(metadata=metadata):
                 view.answers.get(where, {}).pop(metadata.name, None)
 
+    def fences(self, member: Member) -> Iterator[int]:
+        """Yield after how many seconds without a renewal gangs of a member stop."""
+        for uid in member.gangs:
+            found = self.views[uid].dispatch
+            if found is not None and found.lost_after_seconds:
+                yield found.lost_after_seconds
+
+    def silences(self, now: float) -> Iterator[tuple[str, float]]:
+        """Yield for how long members were not heard of, as a share of what their gangs outlast."""
+        for name, member in self.members.items():
+            fence = min(self.fences(member), default=0)
+            if fence:
+                since = max(member.renewed_at, lost_since(self.leader, name))
+                yield name, (now - since) / fence
+
     def lose(self, member: str) -> None:
         """Forget what was seen of a member."""
         if member in self.members:
@@ -195,7 +218,7 @@ class Known:
     def _view(self, uid: str) -> View:
         view = self.views.get(uid)
         if view is None:
-            view = self.views[uid] = View(uid, leader=Leader(self.leader.term, self.leader.began))
+            view = self.views[uid] = View(uid, leader=self._leader())
         return view
 
 

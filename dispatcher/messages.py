@@ -86,6 +86,8 @@ class LeaseTaken:
     ticket: int
     term: int
     error: str = ""
+    renewed: bool = False
+    """Whether a newer stamp of the member was written back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class CloseRecord:
 
 @dataclass(frozen=True, slots=True)
 class TakeLease:
-    """Write the leader's term on its Lease of a member."""
+    """Write the leader's term on its Lease of a member, and the stamp that is there back."""
 
     member: str
     ticket: int
@@ -228,6 +230,10 @@ class Act:
 
 
 Action: TypeAlias = Act | TakeLease
+
+
+Written: TypeAlias = tuple[str, Deed]
+"""A write, and its lane."""
 
 
 def place_of(deed: Deed) -> str:

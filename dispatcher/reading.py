@@ -79,6 +79,7 @@ class _Asked(Slim, frozen=True):
     uid: str = ""
     attempt: int = 0
     accepted_by: int = 0
+    lost_after_seconds: int = 0
 
 
 class OfferObject(Slim, frozen=True):
@@ -145,6 +146,8 @@ class Queue:
 
     metadata: ObjectMeta
     clusters: QueueClusters | None
+    lost_after: int = 0
+    """Seconds after which its gangs are sent from a lost cluster to another; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +183,7 @@ class Answer:
     phase: str
     reason: str
     message: str
+    lost_after: int = 0
 
     @property
     def is_withdrawn(self) -> bool:
@@ -254,9 +258,10 @@ def _needs(placement: GangPlacement | None) -> Iterator[Need]:
             yield read_amounts(each.requests, "requests"), sum(each.nodes.values())
 
 
-def queue_of(queue: GangQueue) -> Queue:
-    """Return what is kept of a GangQueue."""
-    return Queue(queue.metadata, queue.spec.clusters)
+def queue_of(queue: GangQueue, lost_after: int | None = None) -> Queue:
+    """Return what is kept of a GangQueue; `lost_after` takes the place of its own seconds."""
+    seconds = queue.spec.lost_after
+    return Queue(queue.metadata, queue.spec.clusters, seconds and (lost_after or seconds))
 
 
 def room_of(queue: GangQueue) -> QueueRoom:
@@ -283,6 +288,7 @@ def answer_of(offer: OfferObject) -> Answer:
         phase=said.phase,
         reason=said.reason,
         message=said.message,
+        lost_after=offer.spec.lost_after_seconds,
     )
 
 

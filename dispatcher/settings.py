@@ -41,6 +41,9 @@ class Settings(LeaderSettings):
     probe_seconds: float = Field(default=5.0, gt=0, le=3600)
     """Seconds from one look to the next whether a member answers, and its kubeconfig changed."""
 
+    lost_after: int | None = Field(default=None, ge=5, le=30 * 24 * 3600)
+    """Seconds in the place of `clusters.lostAfterSeconds` of every queue; for tests."""
+
     listen_address: str = "127.0.0.1"
     """Address of the health and metrics endpoint; the manifests set 0.0.0.0."""
 

@@ -8,35 +8,19 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from dispatcher import messages
+from dispatcher.candidates import NEVER
 from dispatcher.deciding import next_deeds
 from dispatcher.draining import to_move
 from dispatcher.known import Known, Uids
-from dispatcher.messages import (
-    STATUS,
-    Act,
-    Action,
-    Deed,
-    Ended,
-    Event,
-    Failed,
-    Gone,
-    LeaseTaken,
-    MemberDown,
-    MemberUp,
-    MirrorStatus,
-    Seen,
-    TakeLease,
-    TellWarning,
-    TermEnded,
-    TermStarted,
-    TimePassed,
-    WriteRecord,
-    place_of,
-)
+from dispatcher.protocol.offering import stamp_seconds
 from dispatcher.reading import Copy
 from dispatcher.view import Look, View
 from runtime.controller.moment import Moment
 from runtime.controller.pause import Pause
+
+LOOK_EVERY = 1.0
+"""Seconds from one look to the next whether gangs of a member stop where it is not renewed."""
 
 FIRST_FEW = 8
 """Gangs of one queue that members are asked for at one time."""
@@ -48,6 +32,8 @@ class _Lease:
 
     ticket: int = 0
     pause: Pause = field(default_factory=Pause)
+    due: float = 0.0
+    """When it is looked at again whether it has to be renewed."""
 
 
 class DispatcherState:
@@ -68,7 +54,9 @@ class DispatcherState:
     @property
     def next_wake(self) -> float | None:
         """When time itself is an event: monotonic seconds, None for never."""
-        return self._wakes[0][0] if self._wakes else None
+        members = self.known.members.items()
+        due = [self._leases[name].due for name, each in members if each.up and name in self._leases]
+        return min([*due, *(at for at, _ in self._wakes[:1])], default=None)
 
     @property
     def newest_term(self) -> int:
@@ -76,7 +64,7 @@ class DispatcherState:
         views = self.known.views.values()
         return max((each.dispatch.term for each in views if each.dispatch), default=0)
 
-    def handle(self, events: Iterable[Event], moment: Moment) -> list[Action]:
+    def handle(self, events: Iterable[messages.Event], moment: Moment) -> list[messages.Action]:
         """Take in what happened, and return what is to be done."""
         concerned: dict[str, None] = {}
         for event in events:
@@ -86,60 +74,65 @@ class DispatcherState:
         concerned.update(dict.fromkeys(self._admitted(concerned)))
         before, self._moving = self._moving, set(to_move(self.known))
         concerned.update(dict.fromkeys(sorted(self._moving - before)))
-        return [each for uid in concerned for each in self._advance(uid, moment)]
+        actions = [each for uid in concerned for each in self._advance(uid, moment)]
+        return actions + [each for name in self.known.members for each in self._renew(name, moment)]
 
     # --- taking in ----------------------------------------------------------------------------
 
-    def _take(self, event: Event, moment: Moment) -> Uids:
+    def _take(self, event: messages.Event, moment: Moment) -> Uids:
         """Take one event in; returns what is to be looked at."""
         found: Uids
         match event:
-            case Seen(where, thing):
+            case messages.Seen(where, thing):
                 found = self.known.see(where, thing, moment)
-            case Gone(where, thing):
-                found = self.known.forget(where, thing)
-            case Ended():
+            case messages.Gone(where, thing):
+                found = self.known.forget(where, thing, moment)
+            case messages.Ended():
                 found = self._ended(event, moment)
-            case LeaseTaken():
+            case messages.LeaseTaken():
                 found = self._lease_taken(event, moment)
-            case MemberUp() | MemberDown():
-                found = self._turned(event)
-            case TermStarted() | TermEnded():
+            case messages.MemberUp() | messages.MemberDown():
+                found = self._turned(event, moment)
+            case messages.TermStarted() | messages.TermEnded():
                 found = self._change_term(event, moment)
-            case TimePassed():
+            case messages.TimePassed():
                 found = list(self._due(moment.now))
         return found
 
-    def _change_term(self, event: TermStarted | TermEnded, moment: Moment) -> Uids:
+    def _change_term(
+        self, event: messages.TermStarted | messages.TermEnded, moment: Moment
+    ) -> Uids:
         """Begin or end a term; what an earlier one had under way is not known."""
-        self.leads = isinstance(event, TermStarted)
+        self.leads = isinstance(event, messages.TermStarted)
         self._wakes, self._wake_of, self._leases, self._asked = [], {}, {}, {}
         self._moving = set()
-        if isinstance(event, TermEnded):
+        if isinstance(event, messages.TermEnded):
             return ()
         return self.known.begin_term(event.term, event.manager, moment.now)
 
-    def _turned(self, event: MemberUp | MemberDown) -> Uids:
+    def _turned(self, event: messages.MemberUp | messages.MemberDown, moment: Moment) -> Uids:
         member = self.known.members.get(event.member)
+        if member is None or member.up:  # up to now a stamp may have been written back there
+            self.known.leader.copied_at[event.member] = moment.now
         if member is None:
             return ()
-        member.up = isinstance(event, MemberUp)
-        if isinstance(event, MemberDown):
-            member.why_down, member.term = event.why, 0
+        member.up = isinstance(event, messages.MemberUp)
+        if isinstance(event, messages.MemberDown):
+            member.why_down, member.term, member.renewed_at = event.why, 0, NEVER
             self._leases.pop(event.member, None)
             self.known.lose(event.member)
         return self.known.involved()
 
-    def _ended(self, event: Ended, moment: Moment) -> Uids:
+    def _ended(self, event: messages.Ended, moment: Moment) -> Uids:
         view = self.known.views.get(event.uid)
         if view is None or view.under_way.get(event.lane, (0, ""))[0] != event.ticket:
             return ()
         del view.under_way[event.lane]
         pause = view.pauses.setdefault(event.lane, Pause())
-        if isinstance(event.result, Failed):
+        if isinstance(event.result, messages.Failed):
             pause.lengthen(moment.now)
             view.faults[event.lane] = event.result.error
-            view.mirrored = None if event.lane == STATUS else view.mirrored
+            view.mirrored = None if event.lane == messages.STATUS else view.mirrored
             return (event.uid,)
         pause.end()
         view.faults.pop(event.lane, None)
@@ -149,15 +142,17 @@ class DispatcherState:
                 view.created.add(thing.offer)
         return (event.uid,)
 
-    def _lease_taken(self, event: LeaseTaken, moment: Moment) -> Uids:
+    def _lease_taken(self, event: messages.LeaseTaken, moment: Moment) -> Uids:
         lease, member = self._leases.get(event.member), self.known.members.get(event.member)
         if lease is None or member is None or lease.ticket != event.ticket:
             return ()
         lease.ticket = 0
-        if event.error:
+        if event.renewed:
+            lease.pause.end()
+            member.renewed_at = moment.now
+        else:  # also where its coordinator has written no newer stamp yet
             lease.pause.lengthen(moment.now)
-        else:
-            member.term = event.term
+        member.term = member.term if event.error else event.term
         return list(member.gangs)
 
     def _due(self, now: float) -> Iterator[str]:
@@ -189,7 +184,7 @@ class DispatcherState:
         ]
         return {uid for _, _, uid in heapq.nsmallest(FIRST_FEW, waiting)}
 
-    def _advance(self, uid: str, moment: Moment) -> Iterator[Action]:
+    def _advance(self, uid: str, moment: Moment) -> Iterator[messages.Action]:
         view = self.known.views.get(uid)
         if view is None:
             return
@@ -198,8 +193,8 @@ class DispatcherState:
             return
         look = self._look(view, moment)
         for each in next_deeds(look):
-            if isinstance(each, TakeLease):
-                yield from self._take_lease(each, look)
+            if isinstance(each, messages.TakeLease):
+                yield from self._take_lease(each, moment, look.wakes)
             else:
                 yield self._act(view, *each, moment)
         if look.wakes:
@@ -211,30 +206,44 @@ class DispatcherState:
             view=view,
             members=self.known.members,
             clusters=self.known.queues.get(queue),
+            lost_after=self.known.lost_after.get(queue, 0),
             may_ask=view.uid in self._asked.get(queue, ()),
             moves=view.uid in self._moving,
             manager=self.known.manager,
             moment=moment,
         )
 
-    def _act(self, view: View, lane: str, deed: Deed, moment: Moment) -> Act:
+    def _act(self, view: View, lane: str, deed: messages.Deed, moment: Moment) -> messages.Act:
         self._tickets += 1
-        view.under_way[lane] = self._tickets, place_of(deed)
-        if isinstance(deed, WriteRecord):
+        view.under_way[lane] = self._tickets, messages.place_of(deed)
+        if isinstance(deed, messages.WriteRecord):
             view.told_at = moment.now
-        elif isinstance(deed, MirrorStatus):
+        elif isinstance(deed, messages.MirrorStatus):
             view.mirrored = deed.status
-        elif isinstance(deed, TellWarning):
+        elif isinstance(deed, messages.TellWarning):
             del view.warnings.pending[deed.reason]
-        return Act(view.uid, lane, self._tickets, deed)
+        return messages.Act(view.uid, lane, self._tickets, deed)
 
-    def _take_lease(self, asked: TakeLease, look: Look) -> Iterator[TakeLease]:
+    def _renew(self, name: str, moment: Moment) -> Iterator[messages.TakeLease]:
+        """Have what a member stamped written back, where gangs stop there without that."""
+        member, lease = self.known.members[name], self._leases.setdefault(name, _Lease())
+        if not member.up or lease.due > moment.now:
+            return
+        fence = min(self.known.fences(member), default=0)
+        lease.due = moment.now + (stamp_seconds(fence) if fence else LOOK_EVERY)
+        if fence:
+            asked = messages.TakeLease(name, 0, self.known.manager, self.known.leader.term)
+            yield from self._take_lease(asked, moment, [])
+
+    def _take_lease(
+        self, asked: messages.TakeLease, moment: Moment, wakes: list[float]
+    ) -> Iterator[messages.TakeLease]:
         """Have the term written on a member, once for all gangs that need it."""
         lease = self._leases.setdefault(asked.member, _Lease())
         if lease.ticket:
             return
-        if lease.pause.not_before > look.moment.now:
-            look.wakes.append(lease.pause.not_before)
+        if lease.pause.not_before > moment.now:
+            wakes.append(lease.pause.not_before)
             return
         self._tickets += 1
         lease.ticket = self._tickets

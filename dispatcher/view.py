@@ -21,7 +21,10 @@ LEFT_ALONE = 60.0
 """Seconds for which a member that refused a gang for its own reasons is not asked again."""
 MOST_DOUBLINGS = 4
 
-HARMLESS = ("", "NotAccepted", "AcceptedTooEarly", "OtherLeader", "Ended", "Withdrawn", *ENDS)
+HARMLESS = (
+    *("", "NotAccepted", "AcceptedTooEarly", "OtherLeader", "Ended", "Withdrawn", "ManagerLost"),
+    *ENDS,
+)
 """Reasons of a Closed offer after which the member may be asked again at once."""
 
 NOTHING = Leader(0, 0.0)
@@ -143,6 +146,8 @@ class Look:
     view: View
     members: Mapping[str, Member]
     clusters: QueueClusters | None
+    lost_after: int
+    """That of its queue, for the next attempt."""
     may_ask: bool
     """Whether it is among the first of its queue."""
     moves: bool
@@ -188,7 +193,8 @@ class Look:
 def record_of(turn: Turn, dispatch: GangDispatch) -> Record:
     """Return what is on record."""
     version = version_of(turn.metadata.resource_version)
-    return Record(dispatch.attempt, dispatch.cluster, dispatch.term, version)
+    fence = dispatch.lost_after_seconds
+    return Record(dispatch.attempt, dispatch.cluster, dispatch.term, version, fence)
 
 
 def observed(member: Member, answers: Mapping[str, Answer], attempt: int) -> ObservedMember:
@@ -208,6 +214,7 @@ def offer_of(answer: Answer) -> Offer:
         phase=Phase(answer.phase or Phase.ASKED),
         accepted_by=answer.accepted_by,
         withdrawn=answer.is_withdrawn,
+        lost_after=answer.lost_after,
     )
 
 

@@ -10,6 +10,7 @@ from enum import IntFlag
 from coordinator.messages.write_ends import (
     BudgetsRead,
     EvictionTried,
+    LeaseStamped,
     NodeRequestWriteEnded,
     NominationEnded,
     OfferWriteEnded,
@@ -383,6 +384,7 @@ Event = (
     | RayJobWriteEnded
     | RayClusterWriteEnded
     | OfferWriteEnded
+    | LeaseStamped
     | AdmissionRuleSeen
     | AdmissionRuleGone
     | AdmissionRulesListed

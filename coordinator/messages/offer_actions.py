@@ -57,4 +57,30 @@ class DeleteCreated:
     offer_uid: str
 
 
-OfferAction = WriteOffer | StartOffer | HoldOffer | DeleteCreated
+@dataclass(frozen=True, slots=True)
+class StopPods:
+    """Delete what is left of a gang that may run no longer, and ask no disruption budget.
+
+    RayClusters and pods are given by name and uid; pods have `grace` seconds at most.
+    """
+
+    gang: GangKey
+    offer_uid: str
+    clusters: tuple[tuple[str, str], ...]
+    pods: tuple[tuple[str, str], ...]
+    grace: int
+
+
+@dataclass(frozen=True, slots=True)
+class StampLease:
+    """Read the Lease of a manager in the namespace of Muster, which names the gang's namespace.
+
+    Where there is a stamp, the member's own time of day, it is written there.
+    """
+
+    gang: GangKey
+    manager: str
+    stamp: str
+
+
+OfferAction = WriteOffer | StartOffer | HoldOffer | DeleteCreated | StopPods | StampLease

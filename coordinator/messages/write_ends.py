@@ -117,6 +117,20 @@ class NominationEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseStamped:
+    """The Lease of a manager was read, or stamped; None: done, else what the API server said.
+
+    `copied` is the newest stamp that the manager has read, 0 where it has read none. `missing`:
+    there is no Lease yet, or it may not be read.
+    """
+
+    manager: str
+    error: str | None
+    copied: float = 0.0
+    missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OfferWriteEnded:
     """The write of a GangOffer ended; None: done, else what was said.
 

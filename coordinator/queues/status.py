@@ -47,6 +47,7 @@ class QueueReason(StrEnum):
     INVALID_FAIR_SHARING = "InvalidFairSharing"
     UNREADABLE_USAGE = "UnreadableUsage"
     RUNS_ELSEWHERE = "RunsElsewhere"
+    STOPS_WHEN_LOST = "StopsWhenLost"
     UNREADABLE_DURATIONS = "UnreadableDurations"
 
 
@@ -107,6 +108,7 @@ def status_of(
                 *_selects_none(found, selected),
                 *_binds_none(found, registry),
                 *_asks_for_nodes(found),
+                *_stops_when_lost(found),
                 *_leaves_unlimited(found, tree),
                 *_counts_no_usage(found, told),
             )
@@ -266,6 +268,17 @@ def _asks_for_nodes(found: GangQueue) -> Iterator[_Condition]:
         said = f"{', '.join(named)}: without effect, for its gangs run on other clusters"
         message = f"{said}; allowed: the same on the queue that they have there"
         yield _Condition("NodeRulesApply", QueueReason.RUNS_ELSEWHERE, message)
+
+
+def _stops_when_lost(found: GangQueue) -> Iterator[_Condition]:
+    """Say of a queue that its gangs end wherever they run once this cluster is away."""
+    if found.spec.lost_after:
+        message = (
+            f"spec.whenClusterLost is Requeue: where this cluster or its dispatcher is away for "
+            f"{found.spec.lost_after} s (clusters.lostAfterSeconds), gangs of the queue stop on "
+            f"every cluster; allowed: Wait, by which they run on"
+        )
+        yield _Condition("OutlastsManager", QueueReason.STOPS_WHEN_LOST, message)
 
 
 def _leaves_unlimited(found: GangQueue, tree: QuotaTree) -> Iterator[_Condition]:

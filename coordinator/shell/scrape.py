@@ -14,7 +14,9 @@ from coordinator import metrics
 from coordinator.queues.status import in_base_units, usage_of
 from coordinator.shell.app import Coordinator
 from coordinator.state.cycle.device_facts import class_resources
+from coordinator.state.manager_leases import silences
 from coordinator.state_machine import CoordinatorState
+from runtime.controller.loop import moment
 from scheduling.diagnosis.holes import SIZES, Pool, pools
 
 
@@ -26,6 +28,7 @@ async def page(coordinator: Coordinator) -> bytes:
     _read_verdicts(state)
     _read_gpus(state)
     _read_queues(state)
+    metrics.MANAGER_SILENCE.read(dict(silences(state.known, moment(now).wall)))
     return await asyncio.to_thread(generate_latest)
 
 

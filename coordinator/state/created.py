@@ -6,7 +6,10 @@ That is a RayCluster, which is a gang itself; or a RayJob or RayService, which m
 from collections.abc import Iterator
 
 from coordinator.gang.source import followers_of
+from coordinator.messages.offer_actions import StopPods
 from coordinator.state.known import Known
+from dispatcher.protocol.offering import stop_seconds
+from kube.codec.observed_pod import ObservedPod
 from kube.gang.nested import RAY_CLUSTER
 from kube.gang.offer import OfferForm
 from kube.gang.source import Offered
@@ -16,6 +19,9 @@ from kube.objects.clusters.dispatch import JOB_COMPLETE, JOB_FAILED
 from kube.objects.ray import RayJob
 from kube.ray.ray_owner import is_suspended_by_muster
 from scheduling.model.gang import GangKey
+
+LONGEST_GRACE = 60
+"""Seconds that pods have to end in when their gang may run no longer."""
 
 _ENDS = {"Complete": JOB_COMPLETE, "Failed": JOB_FAILED, "ValidationFailed": JOB_FAILED}
 
@@ -63,13 +69,38 @@ def why_stopped(known: Known, form: OfferForm) -> str:
 
 
 def has_pods(known: Known, form: OfferForm) -> bool:
-    """Say whether a RayCluster, or a pod, may be left of an offer.
+    """Say whether a RayCluster, or a pod, may be left of an offer."""
+    return bool(followers(known, form)) or next(pods_left(known, form), None) is not None
+
+
+def pods_left(known: Known, form: OfferForm) -> Iterator[ObservedPod]:
+    """Yield the pods that may be of an offer.
 
     Pods that are of no RayCluster that is there may be those of one that was made for it.
     """
-    if followers(known, form):
-        return True
-    return any(_is_orphan(known, key) for key in _keys(known, form))
+    made = followers(known, form)
+    for key in dict.fromkeys((*made, *_keys(known, form))):
+        found = known.cache.sources.get(key)
+        others = found.metadata.uid if found is not None and key not in made else ""
+        for pod in known.cache.pods_of(key):
+            if pod.member is not None and pod.member.cluster_uid != others:
+                yield pod
+
+
+def stop_pods(known: Known, key: GangKey, form: OfferForm, stopped: set[str]) -> StopPods | None:
+    """Have the pods deleted that are left of an offer, and what would make them again.
+
+    None where all of that was asked for; `stopped` are the uids of the pods for which it was.
+    """
+    pods = [pod for pod in pods_left(known, form) if pod.uid not in stopped]
+    made = (known.cache.sources[each].metadata for each in followers(known, form))
+    clusters = tuple((each.name, each.uid) for each in made if each.deletion_timestamp is None)
+    if not pods and not clusters:
+        return None
+    stopped.update(pod.uid for pod in pods)
+    grace = min(LONGEST_GRACE, int(stop_seconds(form.lost_after) / 2))
+    named = tuple((pod.name, pod.uid) for pod in pods)
+    return StopPods(key, form.metadata.uid, clusters, named, grace)
 
 
 def _keys(known: Known, form: OfferForm) -> Iterator[GangKey]:
@@ -81,10 +112,3 @@ def _keys(known: Known, form: OfferForm) -> Iterator[GangKey]:
     for key in known.cache.keys_of_pods():
         if key.namespace == place and key.name.startswith(f"{name}-"):
             yield key
-
-
-def _is_orphan(known: Known, key: GangKey) -> bool:
-    found = known.cache.sources.get(key)
-    uid = found.metadata.uid if found is not None else ""
-    pods = known.cache.pods_of(key)
-    return any(pod.member is not None and pod.member.cluster_uid != uid for pod in pods)

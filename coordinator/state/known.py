@@ -85,6 +85,32 @@ class OfferProgress:
     """The newest of its manager's leaders that was read."""
     writing: bool = False
     attempts: Attempts = field(default_factory=Attempts)
+    accepted_after: int | None = None
+    """How many requests for the Lease of its manager were sent before it was seen accepted."""
+    stopped: set[str] = field(default_factory=set)
+    """The uids of the pods that were deleted since its gang may run no longer."""
+
+
+@dataclass(slots=True)
+class ManagerLease:
+    """What the leader knows of the Lease of one manager whose gangs stop here without it."""
+
+    copied: float | None = None
+    """The newest stamp that the manager has read, None while that is not known."""
+    sent: int = 0
+    """How many requests were sent, one after the other."""
+    answered: int = 0
+    """The last of them that was answered."""
+    lost_after: int = 0
+    """The fewest seconds without the manager until a gang stops; 0 where none was accepted."""
+    due: float = NEVER
+    under_way: bool = False
+    attempts: Attempts = field(default_factory=Attempts)
+
+    @property
+    def next_at(self) -> float | None:
+        """When it is read or stamped next; None while it is."""
+        return None if self.under_way else max(self.due, self.attempts.not_before)
 
 
 @dataclass
@@ -109,6 +135,8 @@ class Term:
     """By gang the nominated pods whose RayCluster is gone."""
     offers: dict[str, OfferProgress] = field(default_factory=dict)
     """By uid."""
+    manager_leases: dict[str, ManagerLease] = field(default_factory=dict)
+    """By manager."""
     pace: Pace = field(default_factory=Pace)
     """That of nominations."""
     forbidden_until: float = NEVER
@@ -216,6 +244,8 @@ class Known:
             self.term.window.next_end,
         )
         yield from (at for at in alone if at is not None)
+        leases = (each.next_at for each in self.term.manager_leases.values())
+        yield from (at for at in leases if at is not None)
         for each in self.term.resumptions.values():
             if each.attempts.not_before > NEVER:
                 yield each.attempts.not_before

@@ -22,12 +22,19 @@ from coordinator.state.created import (
     followers,
     has_pods,
     of_its_name,
+    stop_pods,
     why_stopped,
 )
-from coordinator.state.known import Known, OfferProgress
+from coordinator.state.known import NEVER, Known, ManagerLease, OfferProgress
 from dispatcher.protocol import offering
 from dispatcher.protocol.objects import Lease, Offer, Phase
-from dispatcher.protocol.offering import OPEN_SECONDS, Move, Terms, next_move
+from dispatcher.protocol.offering import (
+    OPEN_SECONDS,
+    Move,
+    has_run_out,
+    may_run_until,
+    next_move,
+)
 from kube.gang.nested import RAY_CLUSTER, RAY_JOB
 from kube.gang.offer import OfferForm
 from kube.objects.base import ObjectMeta
@@ -47,6 +54,7 @@ OTHER_LEADER = "OtherLeader"
 ROOM_LOST = "RoomLost"
 NOT_CREATED = "NotCreated"
 STOPPED = "Stopped"
+MANAGER_LOST = "ManagerLost"
 ENDED = "Ended"
 WITHDRAWN = "Withdrawn"
 """Reasons for which an offer is closed."""
@@ -80,6 +88,30 @@ class _Look:
         return Phase(self.form.answer.phase or Phase.ASKED)
 
     @property
+    def lease(self) -> Lease:
+        """What is known of its manager."""
+        found, after = self.manager_lease, self.progress.accepted_after
+        is_read = found is not None and (after is None or found.answered > after)
+        return Lease(self.progress.term, copied=found.copied if found and is_read else None)
+
+    @property
+    def manager_lease(self) -> ManagerLease | None:
+        """The Lease of its manager, where that is kept."""
+        return self.known.term.manager_leases.get(self.form.manager)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it may run no longer, for its manager was not heard of."""
+        offer, lease, now, _ = _asked(self)
+        is_noted = self.form.answer.reason == MANAGER_LOST
+        return self.phase is not Phase.CLOSED and (is_noted or has_run_out(offer, lease, now))
+
+    @property
+    def move(self) -> Move | None:
+        """What it needs next, by the rules of the protocol."""
+        return Move.CLOSE if self.is_lost else next_move(*_asked(self))
+
+    @property
     def has_room(self) -> bool:
         """Whether there is a placement on record: its room is reserved."""
         view = self.known.views.get(self.key)
@@ -89,15 +121,15 @@ class _Look:
 def see_to_offer(known: Known, key: GangKey, moment: Moment) -> Iterator[OfferAction]:
     """Yield the write that an offer lacks, and have it looked at when time alone changes it."""
     form = known.cache.offers.get(key)
-    if form is None or known.blind:
+    if form is None:
         return
-    progress = known.term.offers.setdefault(form.metadata.uid, OfferProgress())
-    look = _Look(known, key, form, progress, moment)
+    look = _look(known, key, form, moment)
+    progress = look.progress
     _note(look)
     if progress.writing or moment.now < progress.attempts.not_before:
         known.agenda.wake_by(key, max(progress.attempts.not_before, moment.now + LATER))
         return
-    action = _next(look)
+    action = _next(look) if look.is_lost or not known.blind else None
     if action is not None:
         progress.writing = True
         yield action
@@ -105,9 +137,26 @@ def see_to_offer(known: Known, key: GangKey, moment: Moment) -> Iterator[OfferAc
         known.agenda.wake_by(key, at)
 
 
+def planned(known: Known, key: GangKey, moment: Moment) -> tuple[bool, Move | None]:
+    """Say whether it is known if an offer may run on, and what it needs next by the protocol."""
+    look = _look(known, key, known.cache.offers[key], moment)
+    return look.lease.copied is not None, look.move
+
+
+def _look(known: Known, key: GangKey, form: OfferForm, moment: Moment) -> _Look:
+    progress = known.term.offers.setdefault(form.metadata.uid, OfferProgress())
+    return _Look(known, key, form, progress, moment)
+
+
 def _note(look: _Look) -> None:
-    """Remember what only time, or the end of what was created, makes use of."""
+    """Remember what only time, or the end of what was created, makes use of.
+
+    A manager writes a stamp back before it accepts: one that was read before is of no use.
+    """
     progress, now = look.progress, look.moment.now
+    lease, is_accepted = look.manager_lease, look.form.accepted_by and look.form.lost_after
+    if lease is not None and is_accepted and progress.accepted_after is None:
+        progress.accepted_after, lease.due = lease.sent, NEVER
     if look.phase is Phase.STARTED and progress.started_at is None:
         progress.started_at = now
     progress.had_object |= look.created is not None or bool(look.form.answer.object_uid)
@@ -124,6 +173,10 @@ def _due(look: _Look) -> Iterator[float]:
         yield now + LATER  # for its last pods
     if look.form.metadata.deletion_timestamp is not None:
         yield now + LATER
+    fence, copied = look.form.lost_after, look.lease.copied
+    if fence and look.form.accepted_by and copied is not None and look.phase is not Phase.CLOSED:
+        left = may_run_until(look.lease, fence) - look.moment.wall
+        yield now + max(left, LATER)
 
 
 def _next(look: _Look) -> OfferAction | None:
@@ -138,7 +191,7 @@ def _next(look: _Look) -> OfferAction | None:
 
 
 def _moved(look: _Look) -> OfferAction | None:
-    match next_move(*_asked(look)):
+    match look.move:
         case Move.OFFER:
             return _offer(look)
         case Move.START:
@@ -151,15 +204,14 @@ def _moved(look: _Look) -> OfferAction | None:
             return _go_on(look)
 
 
-def _asked(look: _Look) -> tuple[Offer, Terms, offering.Moment, float | None]:
+def _asked(look: _Look) -> tuple[Offer, Lease, offering.Moment, float | None]:
     """Put the offer into the words of the protocol."""
     form, moment = look.form, look.moment
     withdrawn = form.metadata.deletion_timestamp is not None
-    offer = Offer(
-        form.attempt, form.metadata.uid, 0, look.phase, form.accepted_by, withdrawn=withdrawn
-    )
+    uid, accepted_by, fence = form.metadata.uid, form.accepted_by, float(form.lost_after)
+    offer = Offer(form.attempt, uid, 0, look.phase, accepted_by, withdrawn, fence)
     now = offering.Moment(moment.now, moment.wall)
-    return offer, Terms(Lease(look.progress.term)), now, look.progress.offered_at
+    return offer, look.lease, now, look.progress.offered_at
 
 
 # ---- asked
@@ -246,7 +298,8 @@ def _end(look: _Look) -> Closing | None:
 def _noted_stop(look: _Look) -> Closing | None:
     """Return why what runs is to go, once that is written: it is deleted only then."""
     answer = look.form.answer
-    return (STOPPED, answer.message) if answer.reason == STOPPED else None
+    is_noted = answer.reason in (STOPPED, MANAGER_LOST)
+    return (answer.reason, answer.message) if is_noted else None
 
 
 def _note_created(look: _Look) -> OfferAction | None:
@@ -282,6 +335,9 @@ def _why(look: _Look) -> Closing:
         return end
     if look.form.metadata.deletion_timestamp is not None:
         return WITHDRAWN, "its deletion was asked for"
+    if look.is_lost:
+        seconds = look.form.lost_after
+        return MANAGER_LOST, f"the manager was not heard of for long: it is lost after {seconds} s"
     if look.form.accepted_by:
         return OTHER_LEADER, "it was accepted by a leader that has a successor by now"
     return NOT_ACCEPTED, f"it was not accepted within {OPEN_SECONDS:.0f} s"
@@ -289,11 +345,24 @@ def _why(look: _Look) -> Closing:
 
 def _close(look: _Look, why: Closing) -> OfferAction | None:
     """Write Closed once nothing is left that was created for it; that is final."""
-    stray = _leftover(look)
-    if stray is not None or look.created is not None or has_pods(look.known, look.form):
-        return stray
     reason, message = why
-    return _write(look, {"phase": Phase.CLOSED, "reason": reason, "message": message})
+    said = {"reason": reason, "message": message}
+    if reason == MANAGER_LOST != look.form.answer.reason:
+        return _write(look, {**_kept(look), "phase": look.phase, **said})
+    stray = _leftover(look)
+    if stray is None and look.is_lost:
+        stray = stop_pods(look.known, look.key, look.form, look.progress.stopped)
+    is_left = look.created is not None or has_pods(look.known, look.form)
+    if stray is not None or is_left or look.known.blind:
+        return stray
+    return _write(look, {"phase": Phase.CLOSED, **said})
+
+
+def _kept(look: _Look) -> dict[str, str]:
+    """Return what stays said of an offer while its phase is the same."""
+    answer = look.form.answer
+    found = {"offeredAt": answer.offered_at, "objectUid": answer.object_uid}
+    return {key: value for key, value in found.items() if value}
 
 
 def _leftover(look: _Look) -> OfferAction | None:

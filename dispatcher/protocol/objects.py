@@ -27,6 +27,9 @@ class Record:
     """That of the last leader that wrote here."""
     version: int = 0
     """A write names the version that it was decided on, and fails where there is another."""
+    lost_after: float = 0.0
+    """Seconds without its member after which the attempt is over; 0 where it never is. That of the
+    queue when the attempt was written, for as long as it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Offer:
     """The term of the leader that accepted it; 0 while none has."""
     withdrawn: bool = False
     """Its deletion was asked for; it goes once no pod is left."""
+    lost_after: float = 0.0
+    """Seconds without the manager until its gang stops; 0 where it never does."""
 
     @property
     def is_over(self) -> bool:
@@ -56,5 +61,5 @@ class Lease:
     """The newest; what an older one accepted is not started any more."""
     stamp: float = 0.0
     """When the member's coordinator wrote last, in seconds of its own clock."""
-    copied: float = 0.0
-    """The newest stamp that a leader has read and written back."""
+    copied: float | None = 0.0
+    """The newest stamp that a leader has read and written back; None where it was not read yet."""

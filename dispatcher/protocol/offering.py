@@ -13,7 +13,9 @@ from dispatcher.protocol.objects import Lease, Offer, Phase
 OPEN_SECONDS = 60.0
 """How long an offer keeps room before it is accepted."""
 STOP_SECONDS = 120.0
-"""From the end of what a gang may run for until none of its pods is left."""
+"""From the end of what a gang may run for until none of its pods is left, at most."""
+STAMP_SECONDS = 20.0
+"""From one stamp to the next, at most."""
 
 
 class Move(Enum):
@@ -34,31 +36,21 @@ class Moment:
     """The one that stamps are taken from, in seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What an offer is bound to."""
-
-    lease: Lease
-    """Read afresh before a start."""
-    lost_after: float | None = None
-    """Seconds without the manager until the gang stops; None where it never does."""
-
-
-def next_move(offer: Offer, terms: Terms, now: Moment, offered_at: float | None) -> Move | None:
+def next_move(offer: Offer, lease: Lease, now: Moment, offered_at: float | None) -> Move | None:
     """Return what to do next with an offer, None for nothing.
 
-    `offered_at` is when this coordinator reserved its room (monotonic seconds); None where another
-    one did: how long ago is not known then.
+    The lease is read afresh before a start. `offered_at` is when this coordinator reserved its room
+    (monotonic seconds); None where another one did: how long ago is not known then.
     """
     if offer.phase is Phase.CLOSED:
         return Move.FORGET if offer.withdrawn else None
-    if offer.withdrawn or has_run_out(offer, terms, now):
+    if offer.withdrawn or has_run_out(offer, lease, now):
         return Move.CLOSE
+    if offer.phase is Phase.STARTED or (offer.lost_after and lease.copied is None):
+        return None  # it runs; or whether it may is not known
     if offer.phase is Phase.ASKED:
         return Move.OFFER
-    if offer.phase is Phase.STARTED:
-        return None
-    if may_start(offer, terms.lease):
+    if may_start(offer, lease):
         return Move.START
     return Move.CLOSE if is_stale(offered_at, now) else None
 
@@ -78,14 +70,14 @@ def is_stale(offered_at: float | None, now: Moment) -> bool:
 
 def may_run_until(lease: Lease, lost_after: float) -> float:
     """Return until when gangs may run, in seconds of the member's time of day."""
-    return lease.copied + lost_after - STOP_SECONDS
+    return (lease.copied or 0.0) + lost_after - stop_seconds(lost_after)
 
 
-def has_run_out(offer: Offer, terms: Terms, now: Moment) -> bool:
+def has_run_out(offer: Offer, lease: Lease, now: Moment) -> bool:
     """Whether an accepted offer is over because the manager was not heard of."""
-    if terms.lost_after is None or not offer.accepted_by:
+    if not (offer.lost_after and offer.accepted_by) or lease.copied is None:
         return False
-    return now.of_day >= may_run_until(terms.lease, terms.lost_after)
+    return now.of_day >= may_run_until(lease, offer.lost_after)
 
 
 def may_stamp(moves: Iterable[Move | None]) -> bool:
@@ -95,3 +87,16 @@ def may_stamp(moves: Iterable[Move | None]) -> bool:
     could start, or run on, though the gang is elsewhere by then.
     """
     return Move.CLOSE not in moves
+
+
+# ---- times
+
+
+def stop_seconds(lost_after: float) -> float:
+    """Return how long before the manager goes on elsewhere a gang begins to stop."""
+    return min(STOP_SECONDS, 0.4 * lost_after)
+
+
+def stamp_seconds(lost_after: float) -> float:
+    """Return how often a coordinator stamps the lease, and a leader writes that back."""
+    return min(STAMP_SECONDS, lost_after / 15)

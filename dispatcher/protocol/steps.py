@@ -33,6 +33,7 @@ class Ask:
 
     cluster: str
     attempt: int
+    lost_after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

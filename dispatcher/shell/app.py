@@ -76,7 +76,9 @@ class Replica:
         )
         self.watches: dict[str, Reflector[Any]] = {
             "memberclusters": self._members,
-            "gangqueues": self._watched(GANG_QUEUES, GangQueue, queue_of),
+            "gangqueues": self._watched(
+                GANG_QUEUES, GangQueue, partial(queue_of, lost_after=settings.lost_after)
+            ),
             **{
                 each.plural: self._watched(each, RayObject, partial(original_of, kind=kind))
                 for kind, each in RESOURCES.items()
@@ -122,7 +124,7 @@ class Replica:
     async def _tally(self) -> None:
         while True:
             known = self.state.known
-            self.metrics.tell(known.members.values(), known.views.values())
+            self.metrics.tell(known, time.monotonic())
             self.metrics.tell_watches(self.watches)
             await asyncio.sleep(TALLY_EVERY)
 

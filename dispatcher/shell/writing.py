@@ -98,12 +98,12 @@ class _Writer:
 
     async def _done(self, action: Action) -> Event:
         if isinstance(action, TakeLease):
-            await self.take_lease(action)
-            return LeaseTaken(action.member, action.ticket, action.term)
+            renewed = await self.take_lease(action)
+            return LeaseTaken(action.member, action.ticket, action.term, renewed=renewed)
         things = await self.write(action.deed)
         return Ended(action.uid, action.lane, action.ticket, Done(tuple(things)))
 
-    async def take_lease(self, asked: TakeLease) -> None:
+    async def take_lease(self, asked: TakeLease) -> bool:
         """Write the leader's term on a member; the manager has no such Lease."""
         raise NotImplementedError
 
@@ -163,8 +163,11 @@ class MemberWriter(_Writer):
         self._manager, self._client = clients
         self._leases = leases
 
-    async def take_lease(self, asked: TakeLease) -> None:
-        """Write the leader's term on the member; a newer one there is a Conflict."""
+    async def take_lease(self, asked: TakeLease) -> bool:
+        """Write the leader's term on the member, and its own stamp back; returns whether it did.
+
+        A newer term there is a Conflict.
+        """
         name = f"{names.DISPATCHER_LEASE}-{asked.manager}"
         path, spec = LEASES.path(self._leases, name), {"leaseTransitions": asked.term}
         try:
@@ -172,13 +175,17 @@ class MemberWriter(_Writer):
         except NotFound:
             body = {"metadata": {"name": name}, "spec": spec}
             await self._client.create(LEASES.path(self._leases), body)
-            return
-        known = found.spec.lease_transitions or 0
+            return False
+        known, notes = found.spec.lease_transitions or 0, found.metadata.annotations or {}
         if known > asked.term:
             raise Conflict(409, "", f"the member knows of a leader of term {known}")
-        if known < asked.term:
-            version = {"resourceVersion": found.metadata.resource_version}
-            await self._client.merge_patch(path, {"metadata": version, "spec": spec})
+        stamp = notes.get(names.STAMP)
+        renews = stamp is not None and stamp != notes.get(names.STAMP_READ)
+        if renews or known < asked.term:
+            meta: Json = {"resourceVersion": found.metadata.resource_version}
+            meta |= {"annotations": {names.STAMP_READ: stamp}} if renews else {}
+            await self._client.merge_patch(path, {"metadata": meta, "spec": spec})
+        return renews
 
     async def write(self, deed: Deed) -> list[tuple[str, Thing]]:
         """Carry out what waits for the member."""
@@ -268,7 +275,7 @@ async def write_record(client: Client, turn: Turn, dispatch: GangDispatch) -> Tu
 
 def _written(dispatch: GangDispatch) -> Json:
     found: Json = msgspec.to_builtins(dispatch)
-    return {key: value for key, value in found.items() if value not in ("", [], ())}
+    return {key: value for key, value in found.items() if value not in ("", [], (), 0)}
 
 
 def _event(deed: TellWarning) -> ObjectEvent:

@@ -50,6 +50,8 @@ class OfferForm(RayCluster, frozen=True):
     manager: str = ""
     attempt: int = 0
     accepted_by: int = 0
+    lost_after: int = 0
+    """Seconds without its manager until it stops; 0 where it never does."""
     answer: GangOfferStatus = GangOfferStatus()
     finalizers: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -71,6 +73,7 @@ def form_of(offer: GangOffer) -> OfferForm:
         manager=offer.spec.manager,
         attempt=offer.spec.attempt,
         accepted_by=offer.spec.accepted_by,
+        lost_after=offer.spec.lost_after_seconds,
         answer=offer.status,
         finalizers=offer.metadata.finalizers,
         problems=problems,

@@ -54,6 +54,8 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label of what is Kueue's, with that
 MADE_FOR = "muster.dev/made-for"
 """On a RayJob or RayService that was created for a GangOffer: name and uid; KubeRay copies it."""
 DISPATCHER_LEASE = "muster-dispatcher"  # with the uid of the manager; on each member
+STAMP = "muster.dev/stamp"  # on it: the member's own time of day, in seconds since 1970
+STAMP_READ = "muster.dev/stamp-read"  # beside it: the newest that the manager has read
 APP_WRAPPER_GROUP = "muster.dev/app-wrapper-group"  # beside them where it is not CodeFlare's
 POD_SET = "muster.dev/pod-set"  # label of pods of an AppWrapper: their pod set
 CREATED_BY = "muster.dev/created-by"  # on an AppWrapper: the user whose rights its objects need

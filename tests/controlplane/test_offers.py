@@ -1,5 +1,6 @@
 """GangOffers on the real control plane: what another cluster writes, and what becomes of it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -125,3 +126,41 @@ def test_what_a_former_leader_accepts_is_not_started_and_an_old_acceptance_is_re
     wait_answer(plot, "late-1", "Started")
     plot.delete("GangOffer", "late-1")
     plot.wait_gone("GangOffer", "late-1")
+
+
+def test_what_is_not_renewed_is_stopped_and_another_lease_is_never_written(plot: Plot) -> None:
+    """The manager writes the stamp of the member back once, and is not heard of again."""
+    plot.add_node(3)
+    name = f"{names.DISPATCHER_LEASE}-fence"
+    api = plot.cluster.api
+    api.create(LEASES, {"metadata": {"name": name}, "spec": {"leaseTransitions": 1}})
+    plot.create(offer(plot, "fenced-1", 2, manager="fence", lostAfterSeconds=30))
+    found = wait_answer(plot, "fenced-1", "Offered")
+
+    def stamp() -> str:
+        notes = api.get(f"{LEASES}/{name}")["metadata"].get("annotations") or {}
+        return str(notes.get(names.STAMP, ""))
+
+    stamped = plot.wait(stamp, "the member to stamp the Lease")
+    note = {"metadata": {"annotations": {names.STAMP_READ: stamped}}}
+    _patch_lease(plot, name, note)
+    accept(plot, found)
+    create_for(plot, wait_answer(plot, "fenced-1", "Started"))
+    plot.wait_running("fenced", 3)
+    closed = wait_answer(plot, "fenced-1", "Closed", "ManagerLost")
+    assert "lost after 30 s" in closed["status"]["message"]
+    assert not plot.pods("fenced")
+    plot.delete("GangOffer", "fenced-1")
+    plot.wait_gone("GangOffer", "fenced-1")
+
+    coordinator = f"--as=system:serviceaccount:{names.DEFAULT_NAMESPACE}:muster-coordinator"
+    api.create(LEASES, {"metadata": {"name": "muster-other"}})
+    for lease, change in (("muster-other", note), (name, {"spec": {"leaseTransitions": 9}})):
+        with pytest.raises(TestbedError, match="notes on those of managers"):
+            _patch_lease(plot, lease, change, coordinator)
+
+
+def _patch_lease(plot: Plot, name: str, change: Json, *user: str) -> None:
+    """Patch a Lease of Muster's namespace."""
+    how = ("-n", names.DEFAULT_NAMESPACE, "--type=merge", "-p", json.dumps(change))
+    plot.cluster.kubectl("patch", "lease", name, *how, *user)

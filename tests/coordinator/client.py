@@ -75,7 +75,12 @@ class Client:
         return msgspec.json.decode(msgspec.json.encode(done), type=as_) if as_ else b""
 
     async def delete(
-        self, path: str, *, uid: str | None = None, resource_version: str | None = None
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace_period_seconds: int | None = None,  # noqa: ARG002 - kubelets here know none
     ) -> bytes:
         key, _ = parsed(path)
         self._write(lambda: self._api.delete(key, uid, resource_version))

@@ -17,6 +17,8 @@ from coordinator.state_machine import CoordinatorState
 from kube.api.errors import Forbidden, ServerError
 from runtime.controller.loop import BATCH
 from tests.coordinator.builders import gang_of, node
+from tests.coordinator.journeys.test_lost_manager import started as fenced
+from tests.coordinator.offers import MANAGER
 from tests.coordinator.scraping import executor_of, scrape_world, value
 from tests.coordinator.shell.writes.terms import GANG, POD, turns
 from tests.coordinator.shell.writes.test_executor_says import Refusing
@@ -213,3 +215,12 @@ def test_muster_event_lag_seconds_moves(monkeypatch: pytest.MonkeyPatch) -> None
     loop._step()
     assert value(name) == before[0] + 2
     assert value(f"{name}_sum") == pytest.approx(before[1] + 3 + 7)
+
+
+async def test_muster_manager_silence_ratio_moves() -> None:
+    world = fenced()
+    await scrape_world(world)
+    assert value("muster_manager_silence_ratio", manager=MANAGER) > 0
+    world.settle(seconds=300)
+    await scrape_world(world)
+    assert value("muster_manager_silence_ratio", manager=MANAGER) == 0, "it has ended by then"

@@ -15,7 +15,7 @@ from itertools import count
 from dispatcher.protocol import dispatching, offering
 from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
-from dispatcher.protocol.offering import Moment, Move, Terms
+from dispatcher.protocol.offering import Moment, Move
 from dispatcher.protocol.steps import (
     Accept,
     Ask,
@@ -49,6 +49,8 @@ class Coming:
     """A message, which may arrive at any time, also when who sent it is long gone."""
 
     content: Sent
+    lost_after: float = 0.0
+    """The rule of the queue when it was sent."""
     arrived: int = 0
 
 
@@ -63,9 +65,13 @@ class Member:
     offers: dict[int, Offer] = field(default_factory=dict)
     offered_at: dict[str, float] = field(default_factory=dict)
     """By uid, as the coordinator of now remembers it."""
+    copied: float | None = None
+    """The stamp that was written back, as the coordinator of now has read it last."""
     starting: tuple[Offer, Lease] | None = None
     """A start that was decided, and is not written yet."""
     reachable: bool = True
+    is_old: bool = False
+    """Whether its definition of GangOffer knows no fence."""
 
     def running(self) -> list[Offer]:
         return [each for each in self.offers.values() if each.phase is Phase.STARTED]
@@ -83,10 +89,12 @@ class Replica:
 class World:
     """One gang that is to run somewhere, once."""
 
-    def __init__(self, *, requeues: bool) -> None:
+    def __init__(self, *, requeues: bool, changes: bool = False) -> None:
+        """`changes`: the rule of the queue may be another one from one attempt to the next."""
         self.now = 1000.0
-        self.lost_after = LOST_AFTER if requeues else None
-        self.record = Record()
+        self.lost_after = LOST_AFTER if requeues else 0.0
+        self.changes, self.fences = changes, changes or requeues
+        self.record = Record(lost_after=self.lost_after)
         offsets = zip(CANDIDATES, (0.0, 7e4), strict=True)
         self.members = {name: Member(name, offset) for name, offset in offsets}
         for each in self.members.values():
@@ -121,6 +129,8 @@ class World:
             yield from (3 - message.arrived) * [partial(self.arrive, message)]
         for member in self.members.values():
             yield from (partial(self.look, member, attempt) for attempt in member.offers)
+            if member.copied is None:
+                yield partial(self.read_lease, member)
             if member.starting is not None:
                 yield partial(self.start, member)
 
@@ -136,6 +146,8 @@ class World:
     def rare(self) -> Iterator[Event]:
         """What goes wrong, and what ends."""
         yield from (self.tick, self.leap, self.elect, partial(self.read_record, self.newest))
+        if self.changes:
+            yield self.change_queue
         for message in self.coming[:-4]:
             yield partial(self.arrive, message)
         for member in self.members.values():
@@ -153,7 +165,7 @@ class World:
         Where no gang is fenced the one before may also go on without having heard of it.
         """
         self.replicas.append(Replica(Leader(self.newest.leader.term + 1, self.now)))
-        del self.replicas[: -2 if self.lost_after is None else -1]
+        del self.replicas[: -1 if self.fences else -2]
 
     def read_record(self, replica: Replica) -> None:
         replica.read, replica.seen = self.record, {}
@@ -164,7 +176,7 @@ class World:
         member, attempt = self.members[name], replica.read.attempt
         earlier = tuple(each for number, each in member.offers.items() if number < attempt)
         replica.seen[name] = ObservedMember(member.lease, member.offers.get(attempt), earlier)
-        if member.lease.stamp > member.lease.copied:
+        if member.lease.stamp > (member.lease.copied or 0.0):
             self.send(CopyStamp(name, member.lease.stamp))
             replica.leader.copied_at[name] = self.now
 
@@ -181,12 +193,16 @@ class World:
         leader, read = replica.leader, replica.read
         assert read is not None
         step = dispatching.next_step(leader, read, replica.seen, CANDIDATES)
-        if step is None and self.lost_after is not None and read.cluster not in replica.seen:
-            return dispatching.retry_after_loss(leader, read, self.now, self.lost_after)
+        if step is None and read.cluster not in replica.seen:
+            return dispatching.retry_after_loss(leader, read, self.now)
         return step
 
     def send(self, content: Sent) -> None:
-        self.coming.append(Coming(content))
+        self.coming.append(Coming(content, self.lost_after))
+
+    def change_queue(self) -> None:
+        """Have its owner write another rule for lost members."""
+        self.lost_after = 0.0 if self.lost_after else LOST_AFTER
 
     # ---- what arrives
 
@@ -197,11 +213,11 @@ class World:
             self.coming.remove(message)
         content = message.content
         if isinstance(content, TakeRecord | Choose | Retry):
-            self._write_record(content)
+            self._write_record(content, message.lost_after)
         else:
             self._write_member(self.members[content.cluster], content)
 
-    def _write_record(self, content: TakeRecord | Choose | Retry) -> None:
+    def _write_record(self, content: TakeRecord | Choose | Retry, lost_after: float) -> None:
         if content.version != self.record.version:
             return
         if isinstance(content, TakeRecord):
@@ -209,7 +225,7 @@ class World:
         elif isinstance(content, Choose):
             changed = replace(self.record, cluster=content.cluster)
         else:
-            changed = replace(self.record, attempt=content.attempt, cluster="")
+            changed = Record(content.attempt, "", self.record.term, lost_after=lost_after)
         self.record = replace(changed, version=self.record.version + 1)
 
     def _write_member(
@@ -219,7 +235,7 @@ class World:
             if content.term > member.lease.term:
                 member.lease = replace(member.lease, term=content.term)
         elif isinstance(content, CopyStamp):
-            copied = max(member.lease.copied, content.stamp)
+            copied = max(member.lease.copied or 0.0, content.stamp)
             member.lease = replace(member.lease, copied=copied)
         elif isinstance(content, Ask):
             self._create(member, content)
@@ -228,7 +244,9 @@ class World:
 
     def _create(self, member: Member, content: Ask) -> None:
         if content.attempt not in member.offers:
-            member.offers[content.attempt] = Offer(content.attempt, f"uid-{next(self._uids)}")
+            fence = 0.0 if member.is_old else content.lost_after
+            made = Offer(content.attempt, f"uid-{next(self._uids)}", lost_after=fence)
+            member.offers[content.attempt] = made
 
     def _change(self, member: Member, content: Accept | Withdraw) -> None:
         offer = member.offers.get(content.attempt)
@@ -270,13 +288,20 @@ class World:
             self.put(member, replace(each, phase=Phase.CLOSED))
 
     def next_move(self, member: Member, offer: Offer) -> Move | None:
-        terms = Terms(member.lease, self.lost_after)
+        lease = replace(member.lease, copied=member.copied)
         now = Moment(self.now, self.now + member.offset)
-        return offering.next_move(offer, terms, now, member.offered_at.get(offer.uid))
+        return offering.next_move(offer, lease, now, member.offered_at.get(offer.uid))
+
+    def read_lease(self, member: Member) -> None:
+        member.copied = member.lease.copied
 
     def stamp(self, member: Member) -> None:
+        """Say that it is there, and read what was written back; what ran out is closed first."""
+        if member.copied is None:
+            return
         if offering.may_stamp([self.next_move(member, each) for each in member.offers.values()]):
             member.lease = replace(member.lease, stamp=self.now + member.offset)
+            self.read_lease(member)
 
     def delete_by_hand(self, member: Member) -> None:
         for each in list(member.offers.values()):
@@ -289,7 +314,7 @@ class World:
     def restart(self, member: Member) -> None:
         """What it has written stays; what it remembered and had decided is gone."""
         member.offered_at.clear()
-        member.starting = None
+        member.starting = member.copied = None
 
     # ---- time
 
@@ -304,13 +329,17 @@ class World:
         self.now += TICK
 
     def _stop_in_time(self, member: Member) -> None:
-        if self.lost_after is None:
-            return
-        ends = offering.may_run_until(member.lease, self.lost_after) + offering.STOP_SECONDS
-        if self.now + member.offset + TICK >= ends:
-            member.starting = None
-            for each in member.running():
-                self.put(member, replace(each, phase=Phase.CLOSED))
+        starting = [member.starting[0]] if member.starting is not None else []
+        for each in (*starting, *member.running()):
+            if each.lost_after and self.now + member.offset + TICK >= self._ends(member, each):
+                member.starting = None
+                if each.phase is Phase.STARTED:
+                    self.put(member, replace(each, phase=Phase.CLOSED))
+
+    def _ends(self, member: Member, offer: Offer) -> float:
+        """When none of its pods is left at the latest."""
+        stop = offering.stop_seconds(offer.lost_after)
+        return offering.may_run_until(member.lease, offer.lost_after) + stop
 
     # ---- when all is well again
 
@@ -329,6 +358,7 @@ class World:
             self.arrive(message)
             self.check()
         for member in self.members.values():
+            self.read_lease(member)
             self.stamp(member)
             for attempt in list(member.offers):
                 self.look(member, attempt)

@@ -37,7 +37,7 @@ def test_no_key_of_a_copy_is_told_as_unknown_on_its_member() -> None:
 
 
 def test_an_offer_has_all_that_the_ray_cluster_asks_for_and_is_not_accepted() -> None:
-    body = offer_body(original("train"), 2, "m")
+    body = offer_body(original("train"), 2, "m", 0)
     assert body["metadata"]["name"] == "train-uid-train-2"
     assert "acceptedBy" not in body["spec"]
     template = body["spec"]["template"]

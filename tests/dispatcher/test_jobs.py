@@ -42,7 +42,7 @@ def test_a_copy_has_managed_by_nowhere_and_says_what_its_raycluster_is_made_for(
     spec = msgspec.json.decode(found.spec)
     spec[NESTED[kind]]["managedBy"] = names.MANAGED_ELSEWHERE
     found = replace(found, spec=msgspec.json.encode(spec))
-    assert offer_body(found, 1, "m")["spec"]["template"]["kind"] == kind
+    assert offer_body(found, 1, "m", 0)["spec"]["template"]["kind"] == kind
     body = copy_body(found, ANSWER, "m")
     assert body["kind"] == kind
     assert b"managedBy" not in msgspec.json.encode(body["spec"])

@@ -8,21 +8,28 @@ from hypothesis import strategies as st
 
 from tests.dispatcher.model import World
 
+RULES = pytest.mark.parametrize(
+    ("requeues", "changes"), [(False, False), (True, False), (False, True)]
+)
+"""What its queue says of a lost member, and whether that changes."""
 
-@pytest.mark.parametrize("requeues", [False, True])
+
+@RULES
 @settings(max_examples=1000)
 @given(history=st.binary(min_size=40, max_size=250))
-def test_it_never_runs_twice_and_runs_once_all_is_well(requeues: bool, history: bytes) -> None:
-    world = World(requeues=requeues)
+def test_it_never_runs_twice_and_runs_once_all_is_well(
+    requeues: bool, changes: bool, history: bytes
+) -> None:
+    world = World(requeues=requeues, changes=changes)
     world.play(history)
     world.heal()
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("requeues", [False, True])
-def test_nor_in_50000_longer_histories(requeues: bool) -> None:
+@RULES
+def test_nor_in_50000_longer_histories(requeues: bool, changes: bool) -> None:
     for seed in range(50_000):
-        world = World(requeues=requeues)
+        world = World(requeues=requeues, changes=changes)
         world.play(random.Random(seed).randbytes(400))
         world.heal()

@@ -12,7 +12,7 @@ import pytest
 
 from dispatcher.protocol import dispatching, offering
 from dispatcher.protocol.dispatching import Leader, ObservedMember
-from dispatcher.protocol.objects import Lease, Offer, Phase
+from dispatcher.protocol.objects import Lease, Offer, Phase, Record
 from dispatcher.protocol.steps import Accept, Ask, CopyStamp, Retry
 from tests.dispatcher.model import LOST_AFTER, Coming, Replica, TwoRunError, World
 
@@ -45,6 +45,7 @@ def arrive(world: World, message: Coming | None) -> None:
 def look(world: World, name: str, times: int = 1) -> None:
     """Have a coordinator look at all of its offers, and write what it decides."""
     member = world.members[name]
+    world.read_lease(member)
     for _ in range(times):
         for attempt in list(member.offers):
             world.look(member, attempt)
@@ -74,6 +75,7 @@ def run(world: World, name: str) -> None:
 
 def renew(world: World, name: str) -> None:
     """Have a member say that it is there, if it may, and that be written back."""
+    world.read_lease(world.members[name])
     world.stamp(world.members[name])
     world.read_record(world.newest)
     world.read_member(world.newest, name)
@@ -90,7 +92,7 @@ def lose(world: World) -> None:
 
 def asked_again(world: World, name: str) -> None:
     """Have a late copy of the first request make an offer of the first attempt anew."""
-    arrive(world, Coming(Ask(name, 1)))
+    arrive(world, Coming(Ask(name, 1, world.lost_after)))
     look(world, name)
 
 
@@ -203,6 +205,24 @@ def cut_off_shortly(world: World) -> None:
     run(world, "b")
 
 
+def cut_off_under_the_rule_of_before(world: World) -> None:
+    """A gang that was to wait for its member runs there, and its queue has another rule by now."""
+    run(world, "a")
+    world.lost_after = LOST_AFTER
+    lose(world)
+    arrive(world, act(world))
+    run(world, "b")
+
+
+def of_an_older_release(world: World) -> None:
+    """A member whose Muster knows no fence offers."""
+    world.members["a"].is_old = True
+    run(world, "a")
+    lose(world)
+    arrive(world, act(world))
+    run(world, "b")
+
+
 def back_with_an_accepted_one(world: World) -> None:
     """A member is back that did not come to start what is accepted."""
     arrive(world, until(world, Accept, "a"))
@@ -239,7 +259,11 @@ def of_any_leader(offer: Offer, _lease: Lease) -> bool:
 
 
 def too_long(lease: Lease, lost_after: float) -> float:
-    return lease.copied + lost_after
+    return (lease.copied or 0.0) + lost_after
+
+
+def that_of_the_queue(_record: Record) -> float:
+    return LOST_AFTER
 
 
 def always(*_: object) -> bool:
@@ -259,6 +283,8 @@ RULES: list[tuple[Story, ModuleType, str, Callable[..., Any], bool]] = [
     (late_retry_of_another, dispatching, "has_record", always, True),
     (late_retry_of_its_own, dispatching, "has_retried", never, True),
     (cut_off_shortly, dispatching, "fence_is_over", always, True),
+    (of_an_older_release, dispatching, "is_bound", always, True),
+    (cut_off_under_the_rule_of_before, dispatching, "fence_of", that_of_the_queue, False),
     (cut_off, offering, "may_run_until", too_long, True),
     (back_with_an_accepted_one, offering, "has_run_out", never, True),
     (back_with_an_open_one, offering, "is_stale", never, True),

@@ -1,5 +1,6 @@
 """The dispatcher's state machine, with API servers and coordinators played around it."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -285,12 +286,13 @@ def test_an_offer_that_is_gone_is_looked_for_before_another_attempt_is_made() ->
     assert world.dispatch("train").attempt == 2
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("lost_after", [0, 300])
+@settings(max_examples=15, deadline=None)
 @given(history=st.binary(min_size=20, max_size=80))
 def test_whatever_is_lost_or_late_no_gang_runs_twice_and_all_that_fit_run_in_the_end(
-    history: bytes,
+    lost_after: int, history: bytes
 ) -> None:
-    world = World(east=1, west=1)
+    world = World(lost_after=lost_after, east=1, west=1)
     for name in GANGS:
         world.submit(name)
     for choice in history:
@@ -314,8 +316,10 @@ def happen(world: World, choice: int) -> None:
     member = world.members[("east", "west")[choice % 2]]
     name = GANGS[choice % 3]
     match choice // 6 % 9:
-        case 0 | 1:
+        case 0:
             world.settle(1.0)
+        case 1:
+            world.settle(100.0, each=20.0)
         case 2:
             member.hangs = True
         case 3:

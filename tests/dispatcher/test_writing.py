@@ -14,6 +14,7 @@ from dispatcher.shell.writing import MemberWriter
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
 from kube.objects.clusters.dispatch import CLOSED, GangDispatch
+from kube.objects.names import STAMP, STAMP_READ
 from tests.dispatcher.objects import TEAM, meta
 
 Json = dict[str, Any]
@@ -85,6 +86,24 @@ async def test_a_later_one_writes_on_the_version_that_it_read() -> None:
     assert path == LEASE
     assert body == {"metadata": {"resourceVersion": "9"}, "spec": {"leaseTransitions": 3}}
     assert not event.error
+
+
+@pytest.mark.parametrize(
+    ("notes", "renewed"),
+    [
+        ({STAMP: "17.5"}, True),
+        ({STAMP: "17.5", STAMP_READ: "16.5"}, True),
+        ({STAMP: "17.5", STAMP_READ: "17.5"}, False),
+        ({}, False),
+    ],
+)
+async def test_a_new_stamp_of_the_member_is_written_back(notes: Json, renewed: bool) -> None:
+    meta = {"resourceVersion": "9", "annotations": notes}
+    member, event = await take({"metadata": meta, "spec": {"leaseTransitions": 3}}, 3)
+    assert event.renewed is renewed
+    written = [body["metadata"] for _, body in member.written]
+    copied = {"resourceVersion": "9", "annotations": {STAMP_READ: "17.5"}}
+    assert written == ([copied] if renewed else [])
 
 
 async def test_the_lease_of_a_newer_leader_is_left_alone() -> None:

@@ -41,6 +41,7 @@ from dispatcher.messages import (
     WriteRecord,
     place_of,
 )
+from dispatcher.protocol.offering import stop_seconds
 from dispatcher.reading import (
     Answer,
     Copy,
@@ -70,6 +71,12 @@ class FakeMember:
     answers: dict[str, Answer] = field(default_factory=dict)
     copies: dict[str, Copy] = field(default_factory=dict)
     lease: int = 0
+    renewed: float = float("-inf")
+    """When a stamp of its coordinator was written back last."""
+    stamps: bool = True
+    """Whether its coordinator is there, and stamps."""
+    is_old: bool = False
+    """Whether its definition of GangOffer knows no fence."""
     hangs: bool = False
     waiting: list[Action] = field(default_factory=list)
 
@@ -82,7 +89,9 @@ class FakeMember:
 class World:
     """A manager and members around one leader."""
 
-    def __init__(self, clusters: QueueClusters | None = None, **rooms: int) -> None:
+    def __init__(
+        self, clusters: QueueClusters | None = None, *, lost_after: int = 0, **rooms: int
+    ) -> None:
         self.now = 1000.0
         self.state = DispatcherState()
         self.members = {name: FakeMember(name, room) for name, room in rooms.items()}
@@ -94,7 +103,8 @@ class World:
         self.refuse: set[type] = set()
         """Kinds of writes that fail from now on."""
         self._versions = count(10)
-        self.tell(Seen(HERE, Queue(ObjectMeta(name="all"), clusters or QueueClusters())))
+        self.clusters = clusters or QueueClusters()
+        self.write_queue(lost_after)
         for name in rooms:
             self.tell(Seen(HERE, member_cluster(name)))
         self.lead()
@@ -137,6 +147,10 @@ class World:
             member.hangs = False
             self.arrive(member.name)
             self.connect(member.name)
+
+    def write_queue(self, lost_after: int) -> None:
+        """Have its owner write what becomes of gangs on a lost cluster."""
+        self.tell(Seen(HERE, Queue(ObjectMeta(name="all"), self.clusters, lost_after)))
 
     def submit(self, name: str, **more: Any) -> None:
         """Create a RayCluster, whose turn it is."""
@@ -223,6 +237,9 @@ class World:
     def _moved(self, member: FakeMember, answer: Answer) -> Answer | None:
         if answer.is_withdrawn:
             return None
+        if self._has_run_out(member, answer):
+            member.copies.pop(answer.of, None)
+            return replace(answer, phase="Closed", reason="ManagerLost", message="away for long")
         if answer.phase == "Offered" and answer.accepted_by >= max(member.lease, 1):
             return replace(answer, phase="Started")
         if answer.phase in ("", "Asked"):
@@ -231,6 +248,11 @@ class World:
             said = "0 of 2 workers fit"
             return replace(answer, phase="Asked", reason="InsufficientResources", message=said)
         return answer
+
+    def _has_run_out(self, member: FakeMember, answer: Answer) -> bool:
+        if not (answer.lost_after and answer.accepted_by) or answer.phase == "Closed":
+            return False
+        return self.now >= member.renewed + answer.lost_after - stop_seconds(answer.lost_after)
 
     def _hear(self) -> None:
         """Have the manager's coordinator hear of what is closed: it is its turn anew."""
@@ -262,7 +284,9 @@ class World:
         if isinstance(action, TakeLease):
             member = self.members[action.member]
             member.lease = max(member.lease, action.term)
-            self.tell(LeaseTaken(action.member, action.ticket, action.term))
+            renewed = member.stamps and any(a.lost_after for a in member.answers.values())
+            member.renewed = self.now if renewed else member.renewed
+            self.tell(LeaseTaken(action.member, action.ticket, action.term, renewed=renewed))
             return
         if type(action.deed) in self.refuse:
             result: Done | Failed = Failed("refused")
@@ -318,9 +342,9 @@ class World:
                 name, spec = body["metadata"]["name"], body["spec"]
                 if name not in member.answers:
                     made = meta(name, f"offer-{name}-{member.name}-{next(self._versions)}")
-                    answer = Answer(
-                        made, spec["manager"], spec["uid"], spec["attempt"], 0, "", "", ""
-                    )
+                    fence = 0 if member.is_old else spec.get("lostAfterSeconds", 0)
+                    asked = spec["manager"], spec["uid"], spec["attempt"]
+                    answer = Answer(made, *asked, 0, "", "", "", lost_after=fence)
                     member.answers[name] = replace(answer, metadata=self._newer(made))
                 yield member.name, member.answers[name]
             case PatchOffer(answer=answer, operations=operations):

@@ -9,18 +9,27 @@ from coordinator.messages.offer_actions import (
     DeleteCreated,
     HoldOffer,
     OfferAction,
+    StampLease,
     StartOffer,
+    StopPods,
     WriteOffer,
 )
-from coordinator.messages.write_ends import OfferWriteEnded
+from coordinator.messages.write_ends import LeaseStamped, OfferWriteEnded
 from coordinator.metrics import OFFERS
 from coordinator.shell.writes.write_outcomes import Outcomes, unchanged
 from dispatcher.protocol import objects as protocol
 from dispatcher.protocol.offering import may_start
 from kube.api.client import Client
-from kube.api.errors import KubeError, NotFound, is_of_what_goes
+from kube.api.errors import (
+    ApiError,
+    Conflict,
+    KubeError,
+    NotFound,
+    is_of_role,
+    is_of_what_goes,
+)
 from kube.api.lease import Lease
-from kube.api.resources import GANG_OFFERS, LEASES, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES
+from kube.api.resources import GANG_OFFERS, LEASES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES
 from kube.codec.pod_patches import Operation
 from kube.codec.status_patches import fields_patch
 from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
@@ -62,6 +71,11 @@ class OfferWrites:
                 deletion = self._client.delete(path, uid=action.uid)
                 what = f"{action.kind.lower()}_delete"
                 return await self._ended(action.gang, action.offer_uid, what, deletion)
+            case StopPods():
+                stop = self._stop(action)
+                return await self._ended(action.gang, action.offer_uid, "offer_stop", stop)
+            case StampLease():
+                return [await self._stamp(action)]
 
     async def _answer(self, action: WriteOffer, term: int = 0) -> list[Event]:
         changes = fields_patch("status", action.status, action.before)
@@ -100,6 +114,45 @@ class OfferWrites:
             return 0
         return lease.spec.lease_transitions or 0
 
+    async def _stop(self, action: StopPods) -> None:
+        """Delete all that is named, and raise what one of them was refused with."""
+        refused: ApiError | None = None
+        place = action.gang.namespace
+        clusters = ((RAY_CLUSTERS, *each, None) for each in action.clusters)
+        for resource, name, uid, grace in (
+            *clusters,
+            *((PODS, *each, action.grace) for each in action.pods),
+        ):
+            path = resource.path(place, name)
+            try:
+                await self._client.delete(path, uid=uid, grace_period_seconds=grace)
+            except (NotFound, Conflict):
+                continue  # it is gone
+            except ApiError as error:
+                refused = error
+        if refused is not None:
+            raise refused
+
+    async def _stamp(self, action: StampLease) -> Event:
+        """Read a Lease, and say on it that this cluster is there."""
+        path = LEASES.path(action.gang.namespace, action.gang.name)
+        note = {"metadata": {"annotations": {names.STAMP: action.stamp}}}
+        try:
+            if action.stamp:
+                lease = await self._client.merge_patch(path, note, as_=Lease)
+            else:
+                lease = await self._client.get(path, as_=Lease)
+        except NotFound:
+            return LeaseStamped(action.manager, None, missing=True)
+        except KubeError as error:
+            self._outcomes.failed("offer_lease", error)
+            log.info("lease of a manager not stamped", manager=action.manager, error=str(error))
+            if is_of_role(error):  # as one that is not there: gangs do not run on for want of it
+                return LeaseStamped(action.manager, None, missing=True)
+            return LeaseStamped(action.manager, str(error))
+        copied = (lease.metadata.annotations or {}).get(names.STAMP_READ, "")
+        return LeaseStamped(action.manager, None, _seconds(copied))
+
     async def _ended(
         self, gang: GangKey, uid: str, what: str, request: Awaitable[object], term: int = 0
     ) -> list[Event]:
@@ -112,3 +165,11 @@ class OfferWrites:
             return [OfferWriteEnded(gang, uid, str(error), term)]
         self._outcomes.done(what)
         return [OfferWriteEnded(gang, uid, None, term)]
+
+
+def _seconds(written: str) -> float:
+    """Return a stamp as a number; 0 where it is none: gangs run no longer for it."""
+    try:
+        return float(written)
+    except ValueError:
+        return 0.0

@@ -54,6 +54,7 @@ from coordinator.messages.events import (
 from coordinator.messages.write_ends import (
     BudgetsRead,
     EvictionTried,
+    LeaseStamped,
     NodeRequestWriteEnded,
     NominationEnded,
     OfferWriteEnded,
@@ -143,6 +144,7 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     OfferSeen: offers.offer_seen,
     OfferGone: offers.offer_gone,
     OfferWriteEnded: offers.write_ended,
+    LeaseStamped: offers.lease_stamped,
     RayOwnerSeen: gangs.ray_owner_seen,
     RayOwnerGone: gangs.ray_owner_gone,
     GangSeen: gangs.gang_seen,

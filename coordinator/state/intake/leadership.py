@@ -4,6 +4,7 @@ from coordinator.messages.events import SightLost, SightRegained, TermEnded, Ter
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state.joined_gangs import JoinedGangs
 from coordinator.state.known import Known, Term
+from coordinator.state.manager_leases import note_fence
 from runtime.controller.moment import Moment
 from scheduling.queueing.waiting import WaitingGangs
 
@@ -19,6 +20,8 @@ def begin_term(event: TermStarted, known: Known, moment: Moment) -> None:
     known.agenda.dirty |= known.stray_gates.keys() | known.cache.offers.keys()
     known.reports.census.changed |= known.queues.objects.keys()
     known.agenda.cycle_wanted = True
+    for offer in known.cache.offers.values():
+        note_fence(known, offer)
 
 
 def end_term(event: TermEnded, known: Known, moment: Moment) -> None:

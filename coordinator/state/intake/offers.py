@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+from coordinator.gang.attempts import Attempts
 from coordinator.messages.events import ClusterGone, ClusterSeen, OfferGone, OfferSeen
-from coordinator.messages.write_ends import OfferWriteEnded
+from coordinator.messages.write_ends import LeaseStamped, OfferWriteEnded
 from coordinator.state.intake.gangs import cluster_gone, cluster_seen
 from coordinator.state.known import Known
+from coordinator.state.manager_leases import UNTIL_MADE, fenced, note_fence
 from dispatcher.protocol.objects import Phase
 from kube.gang.offer import OfferForm
 from runtime.controller.moment import Moment
@@ -22,6 +24,7 @@ def offer_seen(event: OfferSeen, known: Known, moment: Moment) -> None:
     elif key in known.cache.sources:
         cluster_gone(ClusterGone(key, known.cache.sources[key].metadata.uid), known, moment)
     known.agenda.dirty |= {key, *_successors(known, event.offer)}
+    note_fence(known, event.offer)
 
 
 def offer_gone(event: OfferGone, known: Known, moment: Moment) -> None:
@@ -51,7 +54,25 @@ def write_ended(event: OfferWriteEnded, known: Known, moment: Moment) -> None:
         progress.attempts.failures = 0
     else:
         progress.attempts.failed(moment.now, event.error)
+        progress.stopped.clear()
     known.agenda.dirty.add(event.gang)
+
+
+def lease_stamped(event: LeaseStamped, known: Known, moment: Moment) -> None:
+    """Take in how long gangs of a manager may run on."""
+    lease = known.term.manager_leases.get(event.manager)
+    if lease is None:
+        return
+    lease.under_way = False
+    if event.error is not None:
+        lease.attempts.failed(moment.now, event.error)
+        return
+    if event.missing:
+        lease.due = moment.now + UNTIL_MADE
+    elif lease.copied is None:
+        lease.due = moment.now  # it is stamped at once
+    lease.attempts, lease.copied, lease.answered = Attempts(), event.copied, lease.sent
+    known.agenda.dirty |= fenced(known, event.manager).keys()
 
 
 def asks(offer: OfferForm) -> bool:

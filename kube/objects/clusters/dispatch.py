@@ -41,6 +41,13 @@ _CLUSTER_RULE = (
     ),
     "an attempt stays on the cluster that was recorded for it",
 )
+_FENCE_RULE = (
+    (
+        "self.attempt != oldSelf.attempt || "
+        "self.?lostAfterSeconds.orValue(0) == oldSelf.?lostAfterSeconds.orValue(0)"
+    ),
+    "an attempt keeps the rule for lost clusters that it began with",
+)
 
 
 class ClusterRefusal(Slim, frozen=True):
@@ -53,7 +60,9 @@ class ClusterRefusal(Slim, frozen=True):
 class GangDispatch(Part, frozen=True):
     """Where the gang is sent; the dispatcher alone writes it, on the resourceVersion it read."""
 
-    schema_extra: ClassVar[dict[str, Any]] = rules(_TERM_RULE, _ATTEMPT_RULE, _CLUSTER_RULE)
+    schema_extra: ClassVar[dict[str, Any]] = rules(
+        _TERM_RULE, _ATTEMPT_RULE, _CLUSTER_RULE, _FENCE_RULE
+    )
 
     attempt: Annotated[
         int, Allows("Counts the tries to run it, on any cluster.", required=True, **_POSITIVE)
@@ -78,6 +87,14 @@ class GangDispatch(Part, frozen=True):
             enum=list(DISPATCH_PHASES),
         ),
     ] = ASKED
+    lost_after_seconds: Annotated[
+        int,
+        Allows(
+            "Seconds for which the cluster may be lost; then the gang has stopped there, and is "
+            "sent elsewhere. Absent means for ever.",
+            **_POSITIVE,
+        ),
+    ] = 0
     message: Annotated[str, Allows("What the cluster says of it.", maxLength=32768)] = ""
     end: Annotated[
         str,

@@ -37,6 +37,10 @@ _SAME_RULE = (
     ),
     "manager, uid, attempt and template.name cannot be changed: create another GangOffer",
 )
+_FENCE_RULE = (
+    "self.?lostAfterSeconds.orValue(0) == oldSelf.?lostAfterSeconds.orValue(0)",
+    "lostAfterSeconds cannot be changed: create another GangOffer",
+)
 
 
 class OfferedObject(Part, frozen=True):
@@ -56,7 +60,7 @@ class OfferedObject(Part, frozen=True):
 class GangOfferSpec(Part, frozen=True):
     """What is asked for, and whether the answer was accepted."""
 
-    schema_extra: ClassVar[dict[str, Any]] = rules(_ACCEPTED_RULE, _SAME_RULE)
+    schema_extra: ClassVar[dict[str, Any]] = rules(_ACCEPTED_RULE, _SAME_RULE, _FENCE_RULE)
 
     manager: Annotated[
         str,
@@ -76,6 +80,14 @@ class GangOfferSpec(Part, frozen=True):
         Allows(
             "The term of the leader that accepted the offer. Written when the offer is read, never "
             "when it is asked for.",
+            **_POSITIVE,
+        ),
+    ] = 0
+    lost_after_seconds: Annotated[
+        int,
+        Allows(
+            "Seconds for which the manager may be away; then what was accepted is stopped, its "
+            "pods are deleted. Absent means for ever.",
             **_POSITIVE,
         ),
     ] = 0

@@ -8,6 +8,13 @@ from kube.objects.schema import ATOMIC, ATOMIC_LIST, Allows
 
 MOST_CLUSTERS = 100
 
+WAIT, REQUEUE = "Wait", "Requeue"
+"""What becomes of gangs whose cluster is lost."""
+
+LOST_AFTER = 900
+LEAST_LOST_AFTER, LONGEST_LOST_AFTER = 300, 30 * 24 * 3600
+"""Seconds: the half of it has to be enough for a gang to stop."""
+
 
 class ClusterSelector(Part, frozen=True):
     """Labels that must all be those of the MemberCluster; none at all select every one."""
@@ -32,3 +39,13 @@ class QueueClusters(Part, frozen=True):
             **ATOMIC_LIST,
         ),
     ] = ()
+    lost_after_seconds: Annotated[
+        int,
+        Allows(
+            "Seconds after which a cluster that is not heard of is lost, where whenClusterLost is "
+            "Requeue.",
+            minimum=LEAST_LOST_AFTER,
+            maximum=LONGEST_LOST_AFTER,
+            format="int64",
+        ),
+    ] = LOST_AFTER

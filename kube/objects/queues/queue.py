@@ -18,7 +18,7 @@ from kube.objects.base import (
     SelectorRequirement,
     Slim,
 )
-from kube.objects.clusters.queue_clusters import QueueClusters
+from kube.objects.clusters.queue_clusters import REQUEUE, WAIT, QueueClusters
 from kube.objects.gang import COUNT, NAME, GangCondition
 from kube.objects.queues.fair_share import FairShare, FairSharing
 from kube.objects.queues.learned_durations import LearnedDurations
@@ -60,6 +60,10 @@ _AMOUNTS: dict[str, Any] = {
         )
     ),
 }
+_LOST_RULE = (
+    "!has(self.whenClusterLost) || self.whenClusterLost != 'Requeue' || has(self.clusters)",
+    "whenClusterLost: Requeue is of queues with clusters",
+)
 _PARENT_RULE = (
     "!has(self.spec) || !has(self.spec.parent) || self.spec.parent != self.metadata.name",
     "a queue cannot be its own parent",
@@ -223,7 +227,7 @@ class Ageing(Slim, frozen=True):
 class GangQueueSpec(Part, frozen=True):
     """The rules of a queue."""
 
-    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES, _CLUSTERS_RULE)
+    schema_extra: ClassVar[dict[str, Any]] = rules(*_LIMIT_RULES, _CLUSTERS_RULE, _LOST_RULE)
 
     parent: Annotated[str, Allows("The queue to borrow from.", **NAME)] = ""
     quota: Annotated[
@@ -316,6 +320,21 @@ class GangQueueSpec(Part, frozen=True):
             "run on this cluster."
         ),
     ] = None
+    when_cluster_lost: Annotated[
+        str,
+        Allows(
+            "What becomes of a gang whose cluster is lost: it stays there, or is sent to another "
+            "one after clusters.lostAfterSeconds. With Requeue gangs stop wherever they run when "
+            "this cluster, or its dispatcher, is away for so long.",
+            enum=[WAIT, REQUEUE],
+        ),
+    ] = WAIT
+
+    @property
+    def lost_after(self) -> int:
+        """Seconds after which its gangs are sent from a lost cluster to another; 0 for never."""
+        fenced = self.clusters is not None and self.when_cluster_lost == REQUEUE
+        return self.clusters.lost_after_seconds if self.clusters and fenced else 0
 
 
 class QueueHole(Slim, frozen=True):

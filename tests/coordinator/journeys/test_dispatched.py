@@ -7,6 +7,7 @@ from coordinator.messages.actions import EvictPod, ReleasePod, ResumeRayCluster,
 from kube.objects import names
 from kube.objects.clusters.dispatch import is_its_turn, is_to_end
 from kube.objects.gang import GangStatus
+from tests.coordinator.api import Key
 from tests.coordinator.builders import node
 from tests.coordinator.dispatches import (
     closed,
@@ -121,6 +122,18 @@ def test_quota_that_a_parent_lends_is_counted_for_both_kinds_of_queues() -> None
     world.settle(seconds=5)
     assert said(world, "a")[0] == "QuotaReserved"
     assert said(world, "b") == ("Queued", "QuotaExceeded")
+
+
+def test_a_queue_whose_gangs_leave_lost_clusters_tells_the_price() -> None:
+    world = manager(whenClusterLost="Requeue")
+    (found,) = (
+        each
+        for each in world.api.get(Key("gangqueues", "", "far"))["status"]["conditions"]
+        if each["type"] == "OutlastsManager"
+    )
+    assert (found["status"], found["reason"]) == ("False", "StopsWhenLost")
+    assert "is away for 900 s" in found["message"]
+    assert "OutlastsManager" not in conditions(manager(), "far")
 
 
 def test_rules_about_nodes_are_said_not_to_apply_and_nothing_ages() -> None:

@@ -1,0 +1,106 @@
+"""Decides what is told of one object on the manager: status, Warnings, what members say. Pure."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from dispatcher.candidates import one_line, refusals
+from dispatcher.copies import why_never
+from dispatcher.messages import (
+    EVENT,
+    RECORD,
+    STATUS,
+    MirrorStatus,
+    TellWarning,
+    WriteRecord,
+    Written,
+)
+from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
+from dispatcher.protocol.objects import Phase
+from dispatcher.reading import Answer, Original
+from dispatcher.view import Look
+from kube.objects.clusters.dispatch import CLOSED, OFFERED, STARTED, GangDispatch
+
+TOLD_EVERY = 2.0
+"""Seconds from one record of what members say to the next."""
+
+
+def told(look: Look) -> Iterator[Written]:
+    """Yield what is told of an object that can be written now."""
+    original, turn = look.view.original, look.view.turn
+    if original is None or original.is_going or turn is None or turn.dispatch is None:
+        return
+    yield from _mirrored(look, original)
+    for reason, message in islice(look.view.warnings.pending.items(), 1):
+        yield EVENT, TellWarning(original, reason, message)
+    after = _record_told(look, original, turn.dispatch)
+    if after == turn.dispatch or not after.is_open or after.term != look.view.leader.term:
+        return
+    due = look.view.told_at + TOLD_EVERY
+    if after.phase == turn.dispatch.phase and due > look.moment.now:
+        look.wakes.append(due)
+        return
+    yield RECORD, WriteRecord(turn, after)
+
+
+def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> GangDispatch:
+    """Return the record with what members say of the gang by now."""
+    if not dispatch.is_open:
+        return dispatch
+    if dispatch.cluster:
+        answer = look.answer(dispatch.cluster)
+        is_started = dispatch.phase == STARTED or (answer and answer.phase == Phase.STARTED)
+        phase = STARTED if is_started else OFFERED
+        return replace(dispatch, phase=phase, message=_message(look, dispatch.cluster))
+    if look.clusters is None:
+        return dispatch
+    said = look.trouble() | {
+        name: _said_by(each, dispatch)
+        for name, each in look.all_answers()
+        if each.attempt == dispatch.attempt and each.phase != CLOSED
+    }
+    faults = {name: each for name, each in look.view.faults.items() if name in look.members}
+    place = original.metadata.namespace
+    lines = refusals(look.clusters, place, look.members, said | faults)
+    return replace(dispatch, message=why_never(original), refusals=lines)
+
+
+def _said_by(answer: Answer, dispatch: GangDispatch) -> str:
+    if answer.lost_after != dispatch.lost_after_seconds:
+        return "its Muster is older, and does not know lostAfterSeconds"
+    return answer.message or answer.reason
+
+
+def _message(look: Look, cluster: str) -> str:
+    member, fault = look.members.get(cluster), look.view.faults.get(cluster, "")
+    if member is None:
+        return f"there is no MemberCluster {cluster} any more"
+    if not member.up:
+        fence = look.view.dispatch.lost_after_seconds if look.view.dispatch else 0
+        then = f"; it is sent elsewhere once that lasted {fence} s" if fence else ""
+        return one_line(f"{cluster} is not connected: {member.why_down}") + then
+    return one_line(f"{cluster}: {fault}") if fault else ""
+
+
+def _mirrored(look: Look, original: Original) -> Iterator[Written]:
+    """Have the original say how its copy is, or that there is none any more."""
+    record = look.view.dispatch
+    ended = record if record is not None and record.end else None
+    cluster = ended.cluster if ended is not None else look.view.cluster
+    member, copy = look.members.get(cluster), look.view.copy_on(cluster)
+    if cluster and (member is None or not member.up):
+        return  # it is as it was last seen
+    status: dict[str, Any] | None
+    if copy is not None:
+        status = status_of(original, copy, cluster)
+    elif ended is not None:
+        status = status_at_end(original, ended)
+    else:
+        said = f"it starts on cluster {cluster}" if cluster else "it waits for a cluster"
+        status = status_without_copy(original, said, look.moment.stamp)
+    if status is None:
+        return
+    if differs(original, status) and status != look.view.mirrored:
+        yield STATUS, MirrorStatus(original, status)
