@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from kube.objects import names
 from testbed import fleet
@@ -26,6 +29,7 @@ PODS = 3
 """Of a gang; each member has room for so many."""
 
 EVENTS = f"/api/v1/namespaces/{TEAM}/events"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
 QUEUES = f"/apis/{names.API_VERSION}/gangqueues"
 
 
@@ -64,6 +68,34 @@ class Site:
         for name in members or tuple(self.members):
             seen = partial(self.connected, name)
             wait_until(partial(_is_true, seen), f"{name} to be connected", LONG, seen=seen)
+
+    def cut_off(self, name: str) -> None:
+        """Have a member out of the dispatcher's reach, and of nobody else's."""
+        found = yaml.safe_load(fleet.kubeconfig_of(self.members[name].cluster))
+        found["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+        self._write_kubeconfig(name, yaml.safe_dump(found).encode())
+
+    def restore(self, name: str) -> None:
+        """End that."""
+        self._write_kubeconfig(name, fleet.kubeconfig_of(self.members[name].cluster))
+
+    def _write_kubeconfig(self, name: str, kubeconfig: bytes) -> None:
+        data = {"data": {"kubeconfig": base64.b64encode(kubeconfig).decode()}}
+        how = ("-n", names.DEFAULT_NAMESPACE, "--type=merge", "-p", json.dumps(data))
+        self.manager.cluster.kubectl("patch", "secret", f"member-{name}", *how)
+
+    def renewed(self, name: str) -> float:
+        """The newest stamp of a member that the manager has read; 0 where there is none."""
+        path = "/api/v1/namespaces/kube-system"
+        uid = self.manager.cluster.api.get(path)["metadata"]["uid"]
+        lease = f"{LEASES}/{names.DISPATCHER_LEASE}-{uid}"
+        found = self.members[name].cluster.api.get(lease)["metadata"]
+        return float((found.get("annotations") or {}).get(names.STAMP_READ, 0))
+
+    def write_queue(self, **spec: Any) -> None:
+        """Change the queue of the manager."""
+        change = ("--type=merge", "-p", json.dumps({"spec": spec}))
+        self.manager.cluster.kubectl("patch", "gangqueue", QUEUE, *change)
 
     def submit(self, name: str, workers: int = PODS - 1) -> Json:
         """Create a RayCluster of the queue with clusters."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,9 @@ from tests.controlplane.rayclusters import Json
 from tests.dispatcher.site import LONG, QUEUES, Site, queue, started
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(1800)]
+
+LOST_AFTER = 20
+"""Seconds; the API server allows a queue no less than 300."""
 
 _POLICIES = "/apis/admissionregistration.k8s.io/v1"
 
@@ -219,6 +223,33 @@ def test_a_gang_leaves_a_drained_member_for_another(site: Site) -> None:
         assert site.dispatch("moved")["attempt"] > 1
     finally:
         site.drain(drained, "Active")
+
+
+def test_a_gang_leaves_a_lost_member_once_it_has_ended_there(site: Site) -> None:
+    site.kill_dispatchers()
+    site.start_dispatcher(LOST_AFTER=str(LOST_AFTER))
+    site.wait_connected()
+    site.write_queue(whenClusterLost="Requeue")
+    site.submit("fenced")
+    wait_until(lambda: whole(site, "fenced"), "it to run", seconds=LONG)
+    lost = site.whole("fenced")
+    (other,) = site.members.keys() - {lost}
+    since = site.renewed(lost)
+    renewed = partial(site.renewed, lost)
+    wait_until(lambda: renewed() > since + LOST_AFTER, "it to be renewed", LONG, seen=renewed)
+    assert site.whole("fenced") == lost
+    site.cut_off(lost)
+    try:
+        wait_until(lambda: site.whole("fenced") == other, "it to run elsewhere", seconds=LONG)
+        (offer,) = site.members[lost].all("GangOffer")
+        assert offer["status"]["reason"] == "ManagerLost"
+    finally:
+        site.restore(lost)
+        site.write_queue(whenClusterLost="Wait")
+    wait_until(
+        lambda: not site.members[lost].all("GangOffer"), "the first to be withdrawn", seconds=LONG
+    )
+    assert site.whole("fenced") == other
 
 
 def _one_pod(site: Site) -> tuple[str, str] | None:
