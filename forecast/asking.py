@@ -1,6 +1,6 @@
 """Asks for forecasts of one picture: the one that is expected, and those with other durations."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -10,7 +10,7 @@ from forecast.course import Course
 from forecast.estimates import estimates, stamp
 from forecast.expected import ForecastReport
 from forecast.forward import Budget, Forward
-from forecast.lengths import ENDS, EXPECTED, Lengths
+from forecast.lengths import ENDS, EXPECTED
 from forecast.waiting_statuses import leave_out_waiting_statuses
 from forecast.world import World
 from runtime.controller.moment import Moment
@@ -41,21 +41,22 @@ class Pictured:
     starts: float = inf
     again: float = 2.0
 
-    def course(
-        self,
-        change: Change = no_change,
-        lengths: Lengths = EXPECTED,
-        until: GangKey | None = None,
-    ) -> Course:
-        """Run the picture forward once, after a change."""
-        state = self.build()
+    def course(self, change: Change = no_change, until: GangKey | None = None) -> Course:
+        """Run the picture forward once, after a change; until a gang starts, where it is named."""
+        return self.begun(change, until).go_on()
+
+    def begun(self, change: Change = no_change, until: GangKey | None = None) -> Forward:
+        """Return a forecast that is to go on from its beginning."""
+        budget, state = self.budget(until), self.build()
         leave_out_waiting_statuses(state.known)
         state.handle(self.events, self.moment)
         state.handle(change(state, self.moment), self.moment)
-        budget = self._budget(until)
-        return Forward(World(state, self.moment), budget, lengths).run()
+        found = Forward(World(state, self.moment), budget)
+        found.begin()
+        return found
 
-    def _budget(self, until: GangKey | None) -> Budget:
+    def budget(self, until: GangKey | None = None) -> Budget:
+        """Return the budget of one forecast, which begins now."""
         began = self.spent()
         return Budget(self.seconds, lambda: self.spent() - began, starts=self.starts, until=until)
 
@@ -63,17 +64,26 @@ class Pictured:
 def forecast(pictured: Pictured, until: GangKey | None = None) -> ForecastReport:
     """Return when the waiting gangs of a picture start; until one of them, where it is named.
 
-    A range needs all of it again twice, so there is none where the time did not suffice once.
+    A range needs the most of it again twice, so there is none where the time did not suffice once.
     """
     began = pictured.spent()
-    return with_range(pictured, pictured.course(until=until), began, until)
+    begun = pictured.begun(until=until)
+    course = begun.with_lengths(EXPECTED, begun.budget).go_on()
+    return report_of(pictured, course, ends_of_range(pictured, begun, course), began)
 
 
-def with_range(
-    pictured: Pictured, course: Course, began: float, until: GangKey | None = None
-) -> ForecastReport:
-    """Report on a course that `began` at so many CPU seconds, with the ends of its range."""
-    return report_of(pictured, course, tuple(_others(pictured, course, until)), began)
+def ends_of_range(pictured: Pictured, begun: Forward, course: Course) -> tuple[Course, ...]:
+    """Run on with shorter and with longer durations, for as many starts as a course came to.
+
+    Nothing goes on from this beginning after that.
+    """
+    if not any(each.at > course.began for each in course.starts.values()):
+        return ()
+    longest = pictured.again * pictured.seconds
+    limited = replace(pictured, starts=max(1, len(course.starts)), seconds=longest)
+    until, (shorter, longer) = begun.budget.until, ENDS
+    first = begun.with_lengths(shorter, limited.budget(until)).go_on()
+    return first, begun.turned_to(longer, limited.budget(until)).go_on()
 
 
 def report_of(
@@ -90,11 +100,3 @@ def report_of(
         shorter=round(shorter, 2),
         longer=round(longer, 2),
     )
-
-
-def _others(pictured: Pictured, course: Course, until: GangKey | None) -> Iterator[Course]:
-    """Yield the forecasts with other durations, for as many starts as the first one came to."""
-    if any(each.at > course.began for each in course.starts.values()):
-        longest = pictured.again * pictured.seconds
-        limited = replace(pictured, starts=max(1, len(course.starts)), seconds=longest)
-        yield from (limited.course(lengths=each, until=until) for each in ENDS)

@@ -5,16 +5,18 @@ budget: what has not happened by then is left to an estimate from the rate.
 """
 
 import heapq
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import count
 from math import inf
 
 from coordinator.gang.view import GangView
 from coordinator.messages.events import Event, PodGone, PodSeen, Teller
+from forecast.copied import copied
 from forecast.course import Course, Running, Start, Waiting
 from forecast.lengths import EXPECTED, Expectations, Lengths, learned_of
 from forecast.pods import bound
+from forecast.waiting_statuses import leave_out_moved_numbers
 from forecast.world import RAY_PODS, World
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
 from scheduling.model.amounts import is_device
@@ -60,13 +62,19 @@ class Forward:
     _ends: list[tuple[float, int, GangKey]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
     _waits: set[GangKey] = field(default_factory=set)
+    _set_back: set[GangKey] = field(default_factory=set)
+    """Those of them that come later, for a time, because a start of theirs failed."""
     _runs: dict[GangKey, float] = field(default_factory=dict)
     """The gangs that run, with the end that they are run to."""
     _leaving: list[tuple[float, str, Event]] = field(default_factory=list)
 
     def run(self) -> Course:
         """Run it; returns what came of it."""
-        self._begin()
+        self.begin()
+        return self.go_on()
+
+    def go_on(self) -> Course:
+        """Run it on from its beginning; returns what came of it."""
         while self.budget.allows(self.course) and self._waits:
             at = self._next_moment()
             if at == inf:
@@ -79,7 +87,8 @@ class Forward:
 
     # ---- the beginning
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Have all decided that can be at once; until here no duration matters."""
         world, known = self.world, self.world.state.known
         self.course = Course(world.moment.wall, world.moment.wall)
         self._expectations = Expectations(self.lengths, learned_of(known))
@@ -91,12 +100,41 @@ class Forward:
             self._plan(key, each)
         world.tell(list(self._under_way()), lambda: self.budget.has_time)
         self.course.waiting = tuple(sorted(map(self._waiting, self._waits), key=_place))
+        leave_out_moved_numbers(known)
+        self._line_up({*self._waits, *known.views})
         self._settle(())
         views = ((key, known.views.get(key)) for key in self._runs)
         self.course.lacking = frozenset(
             key for key, view in views if view and view.asks_for_minimum
         )
         self.course.pools = _pools(world)
+
+    def with_lengths(self, lengths: Lengths, budget: Budget) -> "Forward":
+        """Return a forecast of its own that goes on from this beginning, with other durations."""
+        return self._going_on(copied(self.world), lengths, budget)
+
+    def turned_to(self, lengths: Lengths, budget: Budget) -> "Forward":
+        """Return the same, of this very world: nothing else goes on from it then."""
+        return self._going_on(self.world, lengths, budget)
+
+    def _going_on(self, world: World, lengths: Lengths, budget: Budget) -> "Forward":
+        found = Forward(world, budget, lengths)
+        found._expectations = replace(self._expectations, lengths=lengths)
+        found._waits, found._set_back = set(self._waits), set(self._set_back)
+        found._leaving = list(self._leaving)
+        views = found.world.state.known.views
+        runs = {key: found._expected(views[key]) for key in self._runs}
+        for key, each in runs.items():
+            found._plan(key, each)
+        mine = self.course
+        found.course = replace(
+            mine,
+            running={key: runs.get(key, each) for key, each in mine.running.items()},
+            starts=dict(mine.starts),
+            stops=dict(mine.stops),
+            started={key: runs.get(key, each) for key, each in mine.started.items()},
+        )
+        return found
 
     def _under_way(self) -> Iterator[Event]:
         """Bind what was released, and note when pods go that are being deleted."""
@@ -130,8 +168,7 @@ class Forward:
         """Yield when time alone may start a gang: the setback of one ends, or one ages."""
         known = self.world.state.known
         yield known.cycles.ages.next_due
-        asked = (known.views[key].queueing.asked for key in self._waits)
-        if any(isinstance(each, PendingGang) and each.setbacks for each in asked):
+        if self._set_back:
             yield from (self.course.reached + each for each in LOOKS)
 
     def _step(self, at: float) -> None:
@@ -149,7 +186,20 @@ class Forward:
         if events:
             self.course.reached = at
         self.world.tell(events, lambda: self.budget.has_time)
+        self._line_up({*ended, *self.world.placed, *self.world.put_back, *self._set_back})
         self._settle(tuple(ended))
+
+    def _line_up(self, keys: Iterable[GangKey]) -> None:
+        """Note which of some gangs wait, and which of them are set back."""
+        views = self.world.state.known.views
+        for key in keys:
+            view = views.get(key)
+            waits = view is not None and _waits(view)
+            asked = view.queueing.asked if view is not None and waits else None
+            is_set_back = isinstance(asked, PendingGang) and bool(asked.setbacks)
+            (self._waits.add if waits else self._waits.discard)(key)
+            (self._set_back.add if is_set_back else self._set_back.discard)(key)
+        self.world.put_back.clear()
 
     def _settle(self, ended: tuple[GangKey, ...]) -> None:
         """Note which gangs started and which stopped."""
@@ -157,7 +207,6 @@ class Forward:
         for key in [key for key in self._runs if not _is_there(known.views.get(key))]:
             del self._runs[key]
             self.course.stops.setdefault(key, wall)
-        self._waits = {key for key in known.views if _waits(known.views[key])}
         for key in sorted(self.world.placed, key=str):
             view = known.views.get(key)
             if view is not None and _has_room(view) and key not in self._runs:

@@ -5,11 +5,14 @@ no decision depends on it. Placements and what is to be stopped are written as e
 """
 
 from collections.abc import Iterable
+from dataclasses import fields, replace
 
 from coordinator.record.renewals import Renewals
 from coordinator.record.write_lines import WriteLine, WriteLines
 from coordinator.state.known import Known
+from scheduling.model.amounts import Positions
 from scheduling.model.gang import GangKey
+from scheduling.queueing.refusal_refresh import RefusalRefresh, UndecidedGangs
 
 
 class ClosedLine(WriteLine):
@@ -35,6 +38,22 @@ class NoRenewals(Renewals):
     def next_at(self, now: float, quiet: float) -> float:  # noqa: ARG002
         """Ask for no cycle."""
         return float("inf")
+
+
+class ToldOnce(RefusalRefresh):
+    """Tells gangs anew that wait for another reason, and none whose numbers moved."""
+
+    def _versions(self, now: UndecidedGangs) -> Positions:  # noqa: ARG002
+        """Return that nothing moved."""
+        return self.of_queue
+
+
+def leave_out_moved_numbers(known: Known) -> None:
+    """Refuse no gang anew that waits for the reason it was told of; after the first cycle."""
+    memory = known.cycles.memory
+    if memory is not None and memory.refresh is not None:
+        told = {each.name: getattr(memory.refresh, each.name) for each in fields(memory.refresh)}
+        known.cycles.memory = replace(memory, refresh=ToldOnce(**told))
 
 
 def leave_out_waiting_statuses(known: Known) -> None:

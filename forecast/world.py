@@ -101,8 +101,8 @@ class World:
     """How many were run."""
     placed: set[GangKey] = field(default_factory=set)
     """The gangs of which pods were released since this was last emptied."""
-    evicted: dict[GangKey, str] = field(default_factory=dict)
-    """The gangs of which pods were evicted since then, and for what."""
+    put_back: set[GangKey] = field(default_factory=set)
+    """The gangs of which pods were evicted, or made anew, since this was last emptied."""
     _versions: Iterator[int] = field(default_factory=lambda: count(FIRST_VERSION))
     _made: Iterator[int] = field(default_factory=lambda: count(1))
     _suspended: dict[str, tuple[RayCluster, tuple[ObservedPod, ...]]] = field(default_factory=dict)
@@ -140,7 +140,10 @@ class World:
     def _act(self, actions: Iterable[Action], more: Callable[[], bool] = lambda: True) -> None:
         left = deque(actions)
         while left and more():
-            left.extend(self._handle(list(self._carried_out(left.popleft()))))
+            events = [*self._carried_out(left.popleft())]
+            while left and isinstance(left[0], ReleasePod):  # each is of another pod
+                events += self._carried_out(left.popleft())
+            left.extend(self._handle(events))
 
     # ---- what ends
 
@@ -245,7 +248,7 @@ class World:
 
     def deleted(self, key: GangKey, pod: ObservedPod) -> Iterator[Event]:
         """Yield what is seen of a deleted pod: another one, where its controller makes one."""
-        self.evicted.setdefault(key, "")
+        self.put_back.add(key)
         yield _gone(pod)
         source = self.state.known.cache.sources.get(key)
         member = pod.member
@@ -262,6 +265,7 @@ class World:
         if isinstance(action, ResumeRayCluster):
             yield from self._created(key, resumed(cluster))
         else:
+            self.put_back.add(key)
             yield from (_gone(each) for each in self.state.known.cache.pods_of(key))
             spec = replace(cluster.spec, suspend=True)
             yield ClusterSeen(self._next(replace(cluster, spec=spec)))
@@ -292,7 +296,7 @@ class World:
 
     def _job_suspended(self, key: GangKey, job: RayJob, preemptor: str) -> Iterator[Event]:
         """Have KubeRay delete the RayCluster of a suspended RayJob."""
-        self.evicted[key] = preemptor
+        self.put_back.add(key)
         source = self.state.known.cache.sources.get(key)
         form, pods = getattr(source, "form", None), self.state.known.cache.pods_of(key)
         if form is not None:
@@ -322,6 +326,7 @@ class World:
         self, name: str, cluster: RayCluster, pods: Sequence[ObservedPod]
     ) -> Iterator[Event]:
         meta = replace(cluster.metadata, name=name, uid=f"{cluster.metadata.uid}{name}")
+        self.put_back.add(GangKey(meta.namespace, name))
         yield ClusterSeen(replace(cluster, metadata=meta))
         for pod in pods:
             again = made_again(pod, next(self._made), self.version())

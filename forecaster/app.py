@@ -6,12 +6,14 @@ for it, and it knows nothing from one round to the next.
 
 import asyncio
 import contextlib
+import gc
 import time
 from functools import partial
 
 import structlog
 
-from forecast.asking import Pictured, report_of, with_range
+from forecast.asking import Pictured, ends_of_range, report_of
+from forecast.lengths import EXPECTED
 from forecaster.metrics import Metrics
 from forecaster.pacing import Pace
 from forecaster.reading import Picture, read_gangs, read_picture
@@ -100,17 +102,27 @@ class Forecaster:
         return await asyncio.to_thread(partial(self._foresee, picture, began))
 
     def _foresee(self, picture: Picture, began: float) -> Telling:
+        """Run forward; meanwhile the collector would walk all of the cluster again and again."""
+        gc.disable()
+        try:
+            return self._forecast(picture, began)
+        finally:
+            gc.enable()
+
+    def _forecast(self, picture: Picture, began: float) -> Telling:
         settings, spent = self._settings, time.process_time
         before = spent()
         seconds = self._pace.left(before - began)
         pictured = Pictured(picture.events, picture.moment, picture.build, spent, seconds, again=1)
-        course = pictured.course()
-        ranged = self._pace.takes_range(spent() - began, spent() - before, self._without_range)
+        begun = pictured.begun()
+        at = spent()
+        course = begun.with_lengths(EXPECTED, begun.budget).go_on()
+        ranged = self._pace.takes_range(spent() - began, spent() - at, self._without_range)
         self._without_range = 0 if ranged else self._without_range + 1
-        report = with_range if ranged else partial(report_of, others=())
+        others = ends_of_range(pictured, begun, course) if ranged else ()
         return Telling(
             gangs_by_key(picture.gangs),
-            report(pictured, course, began=before),
+            report_of(pictured, course, others, before),
             course,
             settings.moved_seconds,
             settings.refresh_seconds,

@@ -33,7 +33,7 @@ class Pace:
         return max(LEAST, (1 - WRITING) * self.round_cpu - used)
 
     def takes_range(self, used: float, one: float, without: int) -> bool:
-        """Say whether a round works ranges out, when one forecast took so long.
+        """Say whether a round works ranges out, when a forecast took so long from its beginning on.
 
         It has `used` so much by then, and so many rounds before it went `without`.
         """

@@ -54,7 +54,9 @@ class Ages:
     @property
     def next_due(self) -> float:
         """When the next gang is overdue, by time alone; infinite where none will be."""
-        return min((due for key, due in self._due.items() if key not in self.overdue), default=inf)
+        while self._coming and self._due.get(self._coming[0][2]) != self._coming[0][0]:
+            heappop(self._coming)  # of what does not wait any more
+        return self._coming[0][0] if self._coming else inf
 
     def passed(self, gangs: Iterable[GangKey]) -> None:
         """Count each of the gangs as passed once."""

@@ -6,6 +6,7 @@ What reading the picture takes is not in it, and is that of `fit`. How good esti
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Sequence
 from math import inf
@@ -57,11 +58,13 @@ def measure_foresee(runs: int, nodes: int = NODES, waiting: int = WAITING) -> Ou
     simulation, events = picture(nodes, waiting)
     taken: list[float] = []
     told = 0
+    gc.disable()  # as the programs do meanwhile
     for _ in range(runs):
         began = time.process_time()
         report = forecast(_pictured(simulation, events, STARTS))
         taken.append(time.process_time() - began)
         told = sum(bool(each.at) for each in report.gangs)
+    gc.enable()
     row = Row(f"the first {STARTS} estimates and their ranges, CPU", "s", tuple(taken))
     notes = [f"{nodes} nodes, {waiting} gangs wait, {told} were told a time"]
     return Outcome([median_within(row, FORWARD_AIM)], notes=notes)

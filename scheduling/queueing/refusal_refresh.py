@@ -5,7 +5,7 @@ A gang is told at once when it begins to wait, or waits for the other reason; wh
 positions moved, so many in each cycle.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,10 +76,16 @@ class RefusalRefresh:
         serials[rows], why[rows] = columns.serials, now.why
         versions[rows[told]] = current[told]
         at = int(renewed[-1]) + 1 if len(renewed) else 0
-        changes = self.waiting.changes.copy()
-        is_behind = len(old) > len(renewed)
-        after = RefusalRefresh(
-            self.waiting, serials, why, versions, of_queue, changes, now, at, is_behind
+        after = replace(
+            self,
+            serials=serials,
+            why=why,
+            versions=versions,
+            of_queue=of_queue,
+            changes=self.waiting.changes.copy(),
+            last=now,
+            at=at,
+            is_behind=len(old) > len(renewed),
         )
         return told, after
 

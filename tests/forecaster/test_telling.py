@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from forecast.asking import report_of, with_range
+from forecast.asking import ends_of_range, report_of
+from forecast.lengths import EXPECTED
 from forecaster.telling import (
     MOST_WRITES,
     Started,
@@ -29,9 +30,11 @@ from tests.forecast.pictures import HOUR, lasting, pictured, world_of
 
 def telling(world: World, **more: Any) -> Telling:
     picture = pictured(world, **more)
-    course = picture.course()
+    begun = picture.begun()
+    course = begun.with_lengths(EXPECTED, begun.budget).go_on()
+    report = report_of(picture, course, ends_of_range(picture, begun, course), 0.0)
     gangs = [msgspec.convert(each, Gang) for each in world.api.all("gangs")]
-    return Telling(gangs_by_key(gangs), with_range(picture, course, 0.0), course)
+    return Telling(gangs_by_key(gangs), report, course)
 
 
 def told(world: World) -> dict[str, Write]:
