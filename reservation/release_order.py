@@ -1,17 +1,22 @@
 """Says which part of a placement may be released now: wave after wave.
 
 The pods of a wave are released once all pods of earlier waves are bound; most placements have one
-wave. This module alone reads the waves of a placement, all others ask it.
+wave. Of gangs that were placed as one the waves are numbered over all. This module alone reads the
+waves of a placement, all others ask it.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Slot, SlotKind, Slots, bound, kind_in, slots_of, vacant_slots
 from scheduling.model.placement import Placement
 from scheduling.state.bounded_cache import while_alive
+
+NONE_DUE: Final = 1 << 20
+"""Comes after every wave: that of a placement all of whose slots have bound pods."""
 
 
 def waves_of(placement: Placement) -> Mapping[Slot, int]:
@@ -34,20 +39,29 @@ def _waves(placement: Placement) -> Mapping[Slot, int]:
 # ---- what may be released
 
 
-def held_back(placement: Placement, pods: Iterable[ObservedPod]) -> frozenset[Slot]:
-    """The slots whose pods are not released yet: those of waves after the one that is due."""
+def held_back(
+    placement: Placement, pods: Iterable[ObservedPod], due_beside: int = NONE_DUE
+) -> frozenset[Slot]:
+    """The slots whose pods are not released yet: those of waves after the one that is due.
+
+    `due_beside` is the first that is, of gangs that were placed with this one.
+    """
     waves = waves_of(placement)
     if not waves:
         return frozenset()
-    due = wave_due(placement, pods)
+    due = min(wave_due(placement, pods), due_beside)
     return frozenset(slot for slot, wave in waves.items() if wave > due)
 
 
 def wave_due(placement: Placement, pods: Iterable[ObservedPod]) -> int:
     """The first wave of which not every slot has a bound pod."""
-    waves = waves_of(placement)
-    unbound = vacant_slots(placement, bound(pods)) if waves else ()
-    return min((waves[slot] for slot in unbound), default=_last(placement))
+    return min(first_unbound(placement, pods), _last(placement)) if waves_of(placement) else 0
+
+
+def first_unbound(placement: Placement, pods: Iterable[ObservedPod]) -> int:
+    """The same; NONE_DUE where every slot has one."""
+    waves, unbound = waves_of(placement), vacant_slots(placement, bound(pods))
+    return min((waves.get(slot, 0) for slot in unbound), default=NONE_DUE)
 
 
 def is_ordered(placement: Placement) -> bool:

@@ -14,7 +14,7 @@ from coordinator.gang.pods.pod_sets import ready_for_release
 from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
 from reservation.edits import without_slots
-from reservation.release_order import without_passed, without_waiting
+from reservation.release_order import wave_due, without_passed, without_waiting
 from reservation.replicas import Replica, named_replicas
 from reservation.slots import is_released, vacant_slots
 from scheduling.filters.feasibility import feasible
@@ -124,9 +124,15 @@ def without_stalled(view: GangView, placement: Placement, pods: list[ObservedPod
 
     The minimum does not wait for surplus: it is decided anew beside those that are bound.
     """
-    if not _is_stalled(view):
+    if not _is_stalled(view) or _waits_for_others(view, placement, pods):
         return placement
     return without_waiting(placement, pods)
+
+
+def _waits_for_others(view: GangView, placement: Placement, pods: list[ObservedPod]) -> bool:
+    """Whether gangs that were placed with this one have pods in an earlier wave."""
+    due = view.together.due_beside
+    return due is not None and due < wave_due(placement, pods)
 
 
 def _is_stalled(view: GangView) -> bool:

@@ -32,8 +32,9 @@ class Membership:
     """All members ask, and are decided as one."""
     begun: bool = False
     """All placements were recorded: from then on it goes on alone, whatever becomes of others."""
-    ordered: tuple[PendingGang, ...] = ()
-    """What all asked for when a verdict would have had their pods bound in an order."""
+    due_beside: int | None = None
+    """The first release wave of which a pod of another member is not bound; None where the pods
+    of all are released at once."""
     shown: tuple[object, ...] = ()
     """What the others saw of it last."""
     goes_on: str = ""

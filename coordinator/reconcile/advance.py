@@ -42,7 +42,7 @@ from coordinator.reconcile.setbacks.ended_members import end_with_others
 from coordinator.reconcile.setbacks.late_starts import time_out
 from coordinator.reconcile.setbacks.refused_releases import retreat
 from coordinator.reconcile.terms import expect_deletions, understand
-from coordinator.reconcile.together import wait_for_members
+from coordinator.reconcile.together.waiting import wait_for_members
 from coordinator.reconcile.winding_down import opt_out, wind_down
 from kube.ray.ray_cluster import Answer, is_terminating
 

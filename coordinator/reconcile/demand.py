@@ -198,10 +198,18 @@ def _surroundings(look: Look) -> Surroundings:
     )
 
 
+def _topology(look: Look, terms: GangTerms, standing: Standing) -> Topology | None:
+    """Say how the workers are to be together, and whether others may have them elsewhere."""
+    if terms.topology is None:
+        return None
+    mate = look.scene.cache.together.of(look.view.key)
+    found = topology_of(terms.topology, standing, look.view.reservation.placement)
+    return replace(found, is_own=True) if mate and mate.asked.parts_domains else found
+
+
 def _demand_of(look: Look, terms: GangTerms, standing: Standing, refused: str) -> Demand:
     view = look.view
-    placement = view.reservation.placement
-    topology = topology_of(terms.topology, standing, placement) if terms.topology else None
+    topology = _topology(look, terms, standing)
     created = look.scene.cache.owners.arrived_at(look.source)
     asked = partial(demand, view.key, view.understood.priority, created)
     found = asked(standing, refused, topology)

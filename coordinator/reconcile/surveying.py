@@ -8,6 +8,7 @@ from coordinator.gang.view import GangView
 from coordinator.reconcile.status.placement import placement_json
 from coordinator.reconcile.status.waiting import outside
 from kube.codec.observed_pod import ObservedPod
+from reservation.release_order import NONE_DUE
 from scheduling.model.placement import Placement
 
 
@@ -18,7 +19,8 @@ def take_survey(view: GangView, pods: list[ObservedPod]) -> None:
     if terms is None:
         found.standing = ()
     else:
-        found.standing = survey(terms, pods, placement, writes.targets, writes.leaving)
+        due = NONE_DUE if view.together.due_beside is None else view.together.due_beside
+        found.standing = survey(terms, pods, placement, writes.targets, writes.leaving, due)
     found.outside = outside(terms, pods)
     found.ready = sum(pod.ready for pod in pods if pod.alive)
     found.durable = placement is not None and _is_written(view, placement)

@@ -9,14 +9,13 @@ from coordinator.gang.pods.left_nominations import Left, are_left
 from coordinator.gang.source import followers_of, opt_in_of
 from coordinator.gang.start_window import is_starting
 from coordinator.gang.together import ALONE
-from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, NominatePod
 from coordinator.reconcile.advance import advance
 from coordinator.reconcile.decisions import decisions
 from coordinator.reconcile.look import Look, Scene
 from coordinator.reconcile.next_wake import wake_at
 from coordinator.reconcile.submitter import room_beside
-from coordinator.reconcile.together import shown, to_tell
+from coordinator.reconcile.together.starts import due_beside, shown, to_tell
 from coordinator.record.event_budget import spacing_of
 from coordinator.record.urgency import Bustle
 from coordinator.state.agenda import LATER
@@ -196,7 +195,7 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
         return _orphan(known, key, scene)
     view.unknown_keys = known.unknown_keys.of(key)
     asked, look = view.question, Look(view, source, scene)
-    _begin_as_member(known, view)
+    _begin_as_member(known, look)
     advance(look)
     view.looked_at = True
     _follow_up(known, look)
@@ -209,11 +208,11 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     return [*look.actions, *decisions(look)]
 
 
-def _begin_as_member(known: Known, view: GangView) -> None:
+def _begin_as_member(known: Known, look: Look) -> None:
     """Note the group of a gang; what it asks for as a member is known once it was looked at."""
-    mate, member = known.cache.together.of(view.key), view.together
+    mate, member = known.cache.together.of(look.view.key), look.view.together
     member.group = mate.asked if mate is not None else None
-    member.asks, member.joins = None, False
+    member.asks, member.joins, member.due_beside = None, False, due_beside(look)
 
 
 def _show_members(known: Known, look: Look) -> None:
@@ -229,7 +228,7 @@ def _show_members(known: Known, look: Look) -> None:
 def _follow_up(known: Known, look: Look) -> None:
     """Bring the course, the window and the reserved room in line with what was found."""
     view, placement = look.view, look.view.reservation.placement
-    in_steps = is_ordered(placement or NO_PLACEMENT)
+    in_steps = is_ordered(placement or NO_PLACEMENT) or view.together.due_beside is not None
     view.course.begin(view.survey.standing, view.pod_writes.inflight, in_steps=in_steps)
     known.agenda.cycle_wanted |= view.eviction.reopen(look.now)
     if view.key in known.term.window and not is_starting(view):

@@ -9,7 +9,7 @@ from coordinator.gang.view import GangView, Reservation
 from coordinator.queues.counting import concerns_us
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.opening import open_view
-from coordinator.reconcile.together import goes_by_others
+from coordinator.reconcile.together.starts import goes_by_others
 from coordinator.state.known import Known
 from kube.gang.source import GangSource
 from scheduling.model.gang import GangKey

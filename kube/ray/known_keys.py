@@ -29,6 +29,7 @@ ANNOTATIONS = frozenset(
         names.TOGETHER,
         names.TOGETHER_SIZE,
         names.TOGETHER_END,
+        names.TOGETHER_TOPOLOGY,
     )
 )
 """Keys that are read as an annotation only: their values need not be valid as those of labels."""

@@ -117,7 +117,7 @@ class DomainSearch:
         """Return the domains with room for the minimum; where there is none, for some surplus."""
         if self._minimum:
             return self._share(self._minimum) >= SCALE
-        units = {self._demand(unit) for unit in self._gang.surplus}
+        units = filter(None, {self._demand(unit) for unit in self._gang.surplus})
         some: Mask = np.logical_or.reduce([self._share(unit) >= SCALE for unit in units])
         return some
 
@@ -150,7 +150,7 @@ class DomainSearch:
             return self._no_domain(*tried[0])
         if not self._open().any():
             return self._no_choice()
-        return Untried(self._question, self._domains.keys)
+        return Untried(self._question, self._domains.keys, self._bound)
 
     def why_untried(self, admit: Admit) -> Cause:
         """Return what stops a surplus in the domain that comes closest."""

@@ -1,16 +1,19 @@
 """Admits a gang whose workers must, or should, be inside one domain of a label.
 
 The head is not bound: it may be inside or outside. Where pods of the gang are already there is no
-choice of domains.
+choice of domains. Of gangs that are joined each may have a domain of its own: they are sought one
+inside the other, so that every choice of them is tried as long as there are steps.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from scheduling.admission.domain_search import DomainSearch
 from scheduling.admission.domains import Keys
 from scheduling.admission.question import Outcome, Question, Untried, places_any
 from scheduling.admission.replica_topology import admit_replicas
+from scheduling.admission.together import owner_of
 from scheduling.diagnosis.causes import Cause
 from scheduling.diagnosis.domain_refusals import WORKERS
 from scheduling.model.gang import Topology
@@ -22,16 +25,21 @@ def admit_in_domain(question: Question) -> Outcome:
     What is only preferred is tried first. A surplus that finds no room there is not lost: alone, it
     is tried without.
     """
-    gang = question.gang
-    topology = gang.topology
-    if topology is None or not any(each.pod_set in topology.pod_sets for each in gang.groups()):
+    gang, topology = question.gang, question.gang.topology
+    pod_sets = {each.pod_set for each in gang.groups()} if topology is not None else set()
+    domains = topology.domains if topology is not None else ()
+    return _in_each(question, [each for each in domains if not pod_sets.isdisjoint(each.pod_sets)])
+
+
+def _in_each(question: Question, domains: Sequence[Topology]) -> Outcome:
+    """Place a gang in the first of these domains, and inside of that in the others."""
+    if not domains:
         return admit_replicas(question)
-    spent = 0
+    topology, spent = domains[0], 0
+    admit = partial(_in_each, domains=domains[1:])
     for keys in _levels(topology):
-        asked = question.of(gang, question.steps - spent)
-        outcome = (
-            _search(asked, topology, keys).run(admit_replicas) if keys else admit_replicas(asked)
-        )
+        asked = question.of(question.gang, question.steps - spent)
+        outcome = _search(asked, topology, keys).run(admit) if keys else admit(asked)
         spent += outcome.steps
         if places_any(outcome):
             break
@@ -40,8 +48,9 @@ def admit_in_domain(question: Question) -> Outcome:
 
 def why_untried(untried: Untried) -> Cause:
     """Return why a surplus was not tried: what stops it in the domain that comes closest."""
-    topology = untried.question.gang.topology
-    assert topology is not None
+    asked = untried.question.gang.topology
+    assert asked is not None
+    topology = next(each for each in asked.domains if each.pod_sets == untried.pod_sets)
     return _search(untried.question, topology, untried.keys).why_untried(admit_replicas)
 
 
@@ -54,4 +63,5 @@ def _levels(topology: Topology) -> Iterator[Keys]:
 
 
 def _search(question: Question, topology: Topology, keys: Keys) -> DomainSearch:
-    return DomainSearch(question, topology.pod_sets, keys, WORKERS, topology.occupied)
+    pods = f"{WORKERS} of {owner_of(topology.pod_sets[0])}" if topology.is_own else WORKERS
+    return DomainSearch(question, topology.pod_sets, keys, pods, topology.occupied)

@@ -36,6 +36,8 @@ class Untried:
 
     question: Question
     keys: tuple[str, ...]
+    pod_sets: tuple[str, ...]
+    """Those that are held to a domain."""
 
 
 LeftOut = Cause | Untried | None

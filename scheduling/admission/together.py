@@ -47,12 +47,14 @@ def join(gangs: Sequence[PendingGang]) -> PendingGang | Refusal:
 
 def disagreement(gangs: Sequence[PendingGang]) -> Refusal | None:
     """Say why gangs cannot be joined: they name two queues, or ask for two topologies."""
-    if len({each.queue for each in gangs}) > 1:
-        return Refusal(Reason.MISCONFIGURED, _told(in_order(gangs), "queue"))
-    asked = [each.topology for each in gangs if each.topology is not None]
-    if len({(each.required, each.preferred, each.replica) for each in asked}) > 1:
-        return Refusal(Reason.MISCONFIGURED, _told(in_order(gangs), "topology"))
-    return None
+    ordered = in_order(gangs)
+    asked = [(each.key.name, each.topology) for each in ordered if each.topology is not None]
+    queues = {each.key.name: each.queue for each in ordered}
+    replicas = {name: each.replica for name, each in asked if each.replica}
+    if any(each.is_own for _, each in asked):
+        return _differ("queue", queues) or _differ("topology of replicas", replicas)
+    topologies = {name: _topology_in_words(each) for name, each in asked}
+    return _differ("queue", queues) or _differ("topology", topologies)
 
 
 def came(gangs: Sequence[PendingGang]) -> float:
@@ -133,7 +135,12 @@ def _pod_set(owner: str, pod_set: str) -> str:
 
 
 def _owner(each: Assignment) -> str:
-    return each.replica if each.pod_set == SUBMITTER else each.pod_set.partition("/")[0]
+    return each.replica if each.pod_set == SUBMITTER else owner_of(each.pod_set)
+
+
+def owner_of(pod_set: str) -> str:
+    """Return the name of the gang whose pod set it is, as that is named where gangs are joined."""
+    return pod_set.partition("/")[0]
 
 
 def _parted(each: Assignment) -> Assignment:
@@ -143,34 +150,42 @@ def _parted(each: Assignment) -> Assignment:
 
 
 def _topology(ordered: Sequence[PendingGang]) -> Topology | None:
-    """Return the domain that is asked for: one for the pod sets of all gangs that ask for any."""
-    asked = [(each.key.name, each.topology) for each in ordered if each.topology is not None]
+    """Return the domain that is asked for: one for the pod sets of all gangs that ask for any.
+
+    Or each its own; the label of replicas is one for all in any case.
+    """
+    asked = [_of_member(each.key.name, each.topology) for each in ordered if each.topology]
+    if not asked or not asked[0].is_own:
+        return _as_one(asked)
+    found = _as_one([each for each in asked if each.replica]) or Topology(())
+    apart = tuple(each for each in asked if each.required or each.preferred)
+    return replace(found, required="", preferred="", apart=apart)
+
+
+def _of_member(name: str, topology: Topology) -> Topology:
+    sets = tuple(_pod_set(name, each) for each in topology.pod_sets)
+    there = (each._replace(pod_set=_pod_set(name, each.pod_set)) for each in topology.occupied)
+    return replace(topology, pod_sets=sets, occupied=tuple(there))
+
+
+def _as_one(asked: Sequence[Topology]) -> Topology | None:
     if not asked:
         return None
-    sets = tuple(_pod_set(name, one) for name, each in asked for one in each.pod_sets)
-    there = [
-        one._replace(pod_set=_pod_set(name, one.pod_set))
-        for name, each in asked
-        for one in each.occupied
-    ]
-    return replace(asked[0][1], pod_sets=sets, occupied=tuple(sorted(there)))
+    sets = tuple(name for each in asked for name in each.pod_sets)
+    there = sorted(one for each in asked for one in each.occupied)
+    return replace(asked[0], pod_sets=sets, occupied=tuple(there))
 
 
-def _told(ordered: Sequence[PendingGang], what: str) -> str:
-    """Say which gangs differ in what must be the same, the first two of them."""
-    first = ordered[0]
-    values = {each.key.name: _value(each, what) for each in ordered}
-    other = next(each for each in ordered if values[each.key.name] != values[first.key.name])
-    told = f"{first.key.name} has {values[first.key.name]}, {other.key.name} has "
-    told = f"gangs that start together must have one {what}: {told}{values[other.key.name]}"
-    return told[:MESSAGE_LIMIT]
+def _differ(what: str, values: Mapping[str, str]) -> Refusal | None:
+    """Refuse gangs that differ in what must be the same; name the first two of them."""
+    if len({*values.values()}) < 2:
+        return None
+    [(first, value), *others] = values.items()
+    other, theirs = next(each for each in others if each[1] != value)
+    told = f"gangs that start together must have one {what}: {first} has {value}, {other} has "
+    return Refusal(Reason.MISCONFIGURED, f"{told}{theirs}"[:MESSAGE_LIMIT])
 
 
-def _value(gang: PendingGang, what: str) -> str:
-    if what == "queue":
-        return gang.queue
-    asked = gang.topology
-    if asked is None:
-        return "none"
+def _topology_in_words(asked: Topology) -> str:
     named = {"required": asked.required, "preferred": asked.preferred, "replica": asked.replica}
     return ", ".join(f"{key} {label}" for key, label in named.items() if label) or "none"

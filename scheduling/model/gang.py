@@ -76,6 +76,15 @@ class Topology:
     preferred: str = ""
     replica: str = ""
     occupied: tuple[Occupied, ...] = ()
+    is_own: bool = False
+    """Whether gangs that start together with this one have no say in its domain."""
+    apart: tuple["Topology", ...] = ()
+    """Of gangs that are joined: what each asks for, where that is its own."""
+
+    @property
+    def domains(self) -> tuple["Topology", ...]:
+        """Return what is asked for, domain by domain."""
+        return self.apart or (self,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kube.codec.observed_pod import ObservedPod
 from kube.ray.gang_terms import GangTerms, PodSetTerms
-from reservation.release_order import held_back
+from reservation.release_order import NONE_DUE, held_back
 from reservation.slots import Slot, Slots, assign, slot_of, vacant_slots
 from scheduling.model.placement import Placement
 
@@ -113,11 +113,13 @@ def survey(
     placement: Placement | None,
     targets: Mapping[str, str],
     leaving: Container[str] = (),
+    due_beside: int = NONE_DUE,
 ) -> Standing:
     """Work out the standing.
 
     `targets` (uid -> node) are releases that may be on their way; `leaving` are the uids of pods
     that we are deleting: they take room for as long as they are seen, but are no members.
+    `due_beside` is the wave that is due of gangs that were placed with this one.
     """
     placement = placement or NO_PLACEMENT
     vacant = vacant_slots(placement, pods)
@@ -129,7 +131,7 @@ def survey(
     gated = [pod for _, line in lines for pod in line if pod.gated]
     nodes = assign(gated, vacant, targets)
     staying = (pod for pod in pods if pod.uid not in leaving)
-    early = _early(gated, nodes, held_back(placement, staying))
+    early = _early(gated, nodes, held_back(placement, staying, due_beside))
     return tuple(_pod_set(each, line, vacant, nodes, early) for each, line in lines)
 
 

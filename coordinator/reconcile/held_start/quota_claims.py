@@ -9,7 +9,7 @@ from coordinator.gang.held_start.foresight import quota_refusal
 from coordinator.gang.held_start.phases import Resumed
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from coordinator.reconcile.together import held_with
+from coordinator.reconcile.together.members import held_with
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of, counted, shown
 from kube.gang.source import Stage

@@ -10,7 +10,7 @@ from coordinator.gang.held_start.quota_order import Stake, Tier
 from coordinator.reconcile.demand import pause_of
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.pod_writes.fences import gated, withdraw
-from coordinator.reconcile.together import held_with
+from coordinator.reconcile.together.members import held_with
 from kube.codec.observed_pod import ObservedPod
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import EXCEEDED, Amounts, Charges, charges_of, counted, exceeded

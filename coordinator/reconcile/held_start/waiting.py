@@ -35,7 +35,8 @@ from coordinator.reconcile.repair.broken_sets import drop_broken_set
 from coordinator.reconcile.repair.lost_slots import drop_lost_slots, drop_void_placement
 from coordinator.reconcile.setbacks.late_starts import forget_what_is_over
 from coordinator.reconcile.terms import expect_deletions, understand
-from coordinator.reconcile.together import is_kept_back, is_recorded, wait_for_members
+from coordinator.reconcile.together.starts import is_recorded
+from coordinator.reconcile.together.waiting import is_kept_back, wait_for_members
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from scheduling.model.holder import gang_holder

@@ -9,7 +9,7 @@ from coordinator.messages.actions import Action, FencePod, ReleasePod
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.pod_writes.fences import fence_holds, is_writable
 from coordinator.reconcile.pod_writes.nominations import awaits_nomination, in_the_way
-from coordinator.reconcile.together import may_begin
+from coordinator.reconcile.together.starts import may_begin
 from kube.codec.observed_pod import ObservedPod
 
 

@@ -3,7 +3,7 @@
 from coordinator.gang.together import ALONE
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.pod_writes.fences import may_arrive
-from coordinator.reconcile.together import has_begun, is_broken
+from coordinator.reconcile.together.starts import has_begun, is_broken
 
 
 def drop_broken_set(look: Look) -> Done:

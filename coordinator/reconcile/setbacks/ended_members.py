@@ -6,8 +6,8 @@ Then they wait for each other again. What cannot be stopped goes on, and says so
 from coordinator.gang.eviction.endings import Ending
 from coordinator.reconcile.eviction_dry_run import why_kept
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
-from coordinator.reconcile.member_ends import first_end, has_ended
-from coordinator.reconcile.together import has_begun
+from coordinator.reconcile.together.ends import first_end, has_ended
+from coordinator.reconcile.together.starts import has_begun
 from kube.objects import names
 from scheduling.model.verdict import Reason
 

@@ -7,11 +7,10 @@ from coordinator.gang.pods.submitter import parted
 from coordinator.gang.together import ALONE, PlacedSet
 from coordinator.gang.view import GangView
 from coordinator.state.known import Known
-from reservation.release_order import is_ordered
 from scheduling.admission.together import came, in_order, split, split_placement
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
-from scheduling.model.verdict import Admitted, Decision
+from scheduling.model.verdict import Decision
 
 
 def take_apart(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
@@ -70,18 +69,8 @@ def parted_decisions(known: Known, decisions: Iterable[Decision]) -> Iterator[De
         gangs = known.cycles.joined.of(each.key)
         if not gangs:
             yield each
-        elif isinstance(each.verdict, Admitted) and is_ordered(each.verdict.placement):
-            _note_order(known, gangs)
         else:
             yield from (Decision(k, verdict) for k, verdict in split(each.verdict, gangs).items())
-
-
-def _note_order(known: Known, gangs: Sequence[PendingGang]) -> None:
-    """Have gangs told that their pods cannot be bound in an order over all; they ask no more."""
-    for each in gangs:
-        known.views[each.key].together.ordered = tuple(gangs)
-        known.agenda.dirty.add(each.key)
-    known.agenda.cycle_wanted = True
 
 
 def asked_for(known: Known, key: GangKey) -> PendingGang | None:

@@ -18,7 +18,7 @@ from coordinator.gang.claims.of_pods import Surroundings, claimed
 from coordinator.gang.demand import NotReady, demand
 from coordinator.gang.pods.pod_sets import survey
 from coordinator.messages.events import DeviceApiSeen
-from coordinator.reconcile import together
+from coordinator.reconcile.together import waiting
 from kube.codec import pod as pod_codec
 from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod, observe
@@ -230,10 +230,9 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
     ),
     "of_pods._listed_beside_claims": ((listed_beside_claims, "ask for it by claim"),),
     "of_pods._several_kinds": ((template_made_anew, "delete these pods"),),
-    "together.not_supported": (
-        (lambda: together.not_supported(together.OLD_SCHEMA).message, "apply manifests/crds of"),
-        (lambda: together.not_supported(together.ORDERED).message, "put all members into one App"),
-        (lambda: together.not_supported(together.COUNTED).message, "put all members into one App"),
+    "waiting.not_supported": (
+        (lambda: waiting.not_supported(waiting.OLD_SCHEMA).message, "apply manifests/crds of"),
+        (lambda: waiting.not_supported(waiting.COUNTED).message, "put all members into one App"),
     ),
     "demand._nameless": ((without_replica, "switch KubeRay's feature RayMultiHostIndexing on"),),
 }

@@ -20,7 +20,6 @@ from tests.coordinator.builders import (
     ray_cluster,
     template,
 )
-from tests.coordinator.deeds import apart, in_zones
 from tests.coordinator.held import had_pods, held
 from tests.coordinator.journeys.queues.test_order import aged
 from tests.coordinator.journeys.queues.worlds import queue
@@ -500,18 +499,6 @@ def test_a_pair_ages_from_when_it_is_whole() -> None:
 
 
 # --- what is not supported ----------------------------------------------------------------------
-
-
-def test_pods_that_are_bound_in_an_order_are_not_supported_and_hold_no_room() -> None:
-    world = in_zones(cpu=4)
-    world.create(held(apart(1, annotations=together())), member("b"))
-    world.settle(seconds=60)
-    assert {reason(world, each)[0] for each in "ab"} == {"Unsupported"}
-    assert "AppWrapper" in reason(world, "b")[1]
-    world.create(gang_of("c", 3))
-    world.settle(seconds=60)
-    assert sum(world.bound("c").values()) == 4
-    assert not had_pods(world.api, "a")
 
 
 class OldApi(Api):

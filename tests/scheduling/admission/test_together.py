@@ -109,6 +109,66 @@ def test_all_pods_that_ask_for_a_domain_are_in_one() -> None:
     assert isinstance(admitted.verdict, Admitted)
 
 
+def own(required: str = "", replica: str = "", sets: tuple[str, ...] = ("workers",)) -> Topology:
+    return Topology(sets, required=required, replica=replica, is_own=True)
+
+
+def domains(verdict: Verdict) -> set[str]:
+    assert isinstance(verdict, Admitted)
+    return {node for each in verdict.placement.assignments for node, _ in each.nodes}
+
+
+def test_each_may_have_a_domain_of_its_own() -> None:
+    """No domain holds both; nor does it help one that the other has the larger one."""
+    mine = [replace(each, topology=own(ZONE)) for each in pair()]
+    apart = [node(name, cpu=2, labels={ZONE: name}) for name in ("a", "b")]
+    [admitted] = run_cycle([joined(mine)], columns(*apart))
+    answers = split(admitted.verdict, mine)
+    assert sorted(min(domains(each)) for each in answers.values()) == ["a", "b"]
+    assert all(len(domains(each)) == 1 for each in answers.values())
+    [refused] = run_cycle([joined(mine)], columns(*apart, used={"b": {"cpu": 1000}}))
+    assert isinstance(refused.verdict, Refusal)
+    assert "no single topology.kubernetes.io/zone holds the workers of " in refused.verdict.message
+
+
+def test_each_may_ask_for_another_label_or_none() -> None:
+    train, data = pair()
+    mine = [replace(train, topology=own(ZONE)), replace(data, topology=own("rack"))]
+    one = node("a", cpu=3, labels={ZONE: "z", "rack": "r"})
+    two = node("b", cpu=1, labels={ZONE: "z", "rack": "s"})
+    answers = split(run_cycle([joined(mine)], columns(one, two))[0].verdict, mine)
+    assert (domains(answers[train.key]), domains(answers[data.key])) == ({"a", "b"}, {"a"})
+    mine = [replace(train, topology=own("rack")), data]
+    answers = split(run_cycle([joined(mine)], columns(one, two))[0].verdict, mine)
+    assert domains(answers[train.key]) == {"a"}
+
+
+def test_a_member_without_workers_of_its_minimum_leaves_the_others_theirs() -> None:
+    """Its surplus is tried, and named where it finds no domain."""
+    unit = (group("workers", 2, POD),)
+    train, data = pair()
+    train = replace(train, minimum=(group("head", 1, POD),), surplus=(unit,), topology=own(ZONE))
+    data = replace(data, surplus=(unit,))
+    mine = [train, data]
+    nodes = [node(name, cpu=2, labels={ZONE: name}) for name in ("a", "b")]
+    answers = split(run_cycle([joined(mine)], columns(*nodes))[0].verdict, mine)
+    assert pods(answers[data.key]) == {"workers": 2}
+    assert pods(answers[train.key]) == {"head": 1}
+
+
+def test_replicas_have_one_label_also_where_each_has_a_domain_of_its_own() -> None:
+    train, data = pair()
+    mine = [replace(train, topology=own(replica=ZONE)), replace(data, topology=own(replica="rack"))]
+    refusal = join(mine)
+    assert isinstance(refusal, Refusal)
+    said = f"one topology of replicas: train has {ZONE}, data has rack"
+    assert refusal.message.endswith(said)
+    topology = joined([mine[0], replace(data, topology=own(ZONE))]).topology
+    assert topology is not None
+    assert (topology.pod_sets, topology.replica) == (("train/workers",), ZONE)
+    assert [each.pod_sets for each in topology.apart] == [("data/workers",)]
+
+
 def test_pods_that_are_somewhere_already_keep_the_name_of_their_gang() -> None:
     there = Topology(("workers",), required=ZONE, occupied=(Occupied("workers", "", "n"),))
     mine = [replace(each, topology=there) for each in pair()]
