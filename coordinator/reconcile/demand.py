@@ -1,8 +1,11 @@
 """Works out what a gang asks of the next cycle, or why it cannot ask yet."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
+from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.claims.class_quota import charges_coming
 from coordinator.gang.claims.of_pods import Claimed, Surroundings, claimed
 from coordinator.gang.demand import (
@@ -22,6 +25,7 @@ from coordinator.gang.pods.kept_slots import Kept
 from coordinator.gang.pods.pod_sets import Standing
 from coordinator.gang.setbacks.below_minimum import breaks_at
 from coordinator.gang.source import is_taken_over, offer_of
+from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.setbacks import late_starts
 from coordinator.reconcile.status.explained import HEAD_NOT_REMADE
@@ -29,7 +33,7 @@ from coordinator.reconcile.submitter import with_its_submitter
 from kube.gang.source import Stage
 from kube.objects.ray import RayJob
 from kube.ray.gang_terms import HEAD, GangTerms
-from scheduling.model.gang import LAST, PendingGang, Topology
+from scheduling.model.gang import LAST, GangKey, PendingGang, Topology
 from scheduling.model.verdict import Reason
 from scheduling.queueing.queue_nodes import on_nodes_of_queue
 
@@ -187,15 +191,17 @@ def _demand_by(look: Look, terms: GangTerms, refused: str) -> Demand:
 
 def _surroundings(look: Look) -> Surroundings:
     cache, namespace = look.scene.cache, look.view.key.namespace
-    views, index = look.scene.views, cache.devices.index
-    by_class = (
-        (key, views[key]) for key in sorted(cache.devices.gangs_by_class, key=str) if key in views
-    )
-    return Surroundings(
-        cache.columns().traits,
-        cache.admission.quotas(namespace),
-        lambda: charges_coming(by_class, namespace, index, cache.nodes),
-    )
+    coming = partial(claim_charges_coming, cache, look.scene.views, namespace)
+    return Surroundings(cache.columns().traits, cache.admission.quotas(namespace), coming)
+
+
+def claim_charges_coming(
+    cache: ClusterCache, views: Mapping[GangKey, GangView], namespace: str
+) -> Counter[str]:
+    """Return what quotas are still to count of claims for pods of gangs that have a node."""
+    keys = {*cache.devices.gangs_by_class, *cache.foreseen.of(namespace)}
+    by_class = ((key, views[key]) for key in sorted(keys, key=str) if key in views)
+    return charges_coming(by_class, namespace, cache.devices.index, cache.nodes)
 
 
 def _topology(look: Look, terms: GangTerms, standing: Standing) -> Topology | None:

@@ -13,12 +13,14 @@ from coordinator.gang.view import GangView
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claim_quota import REQUESTS, charges_of_claim
 from kube.devices.claims_of_pods import ClaimNotReady
-from kube.devices.class_requests import to_be_claimed
+from kube.devices.class_requests import claimed_on, to_be_claimed
 from kube.devices.device_index import DeviceIndex
 from kube.foreseen.claim_quota import charges_over_quota
 from kube.objects.admission import ResourceQuota
+from reservation.claims import by_kind
 from scheduling.model.gang import GangKey
 from scheduling.model.node import Node
+from scheduling.model.placement import Placement
 from scheduling.model.shape.restrictions import Claims
 
 WHO = "the claim that kube-scheduler makes for its extended resources needs"
@@ -66,6 +68,22 @@ def charges_coming(
         if key.namespace == namespace:
             for pod, node in _on_their_way(view):
                 found += _charges(pod, to_be_claimed(pod, nodes.get(node), index), index)
+    return found
+
+
+def charges_of_placement(
+    standing: Standing, placement: Placement, index: DeviceIndex, nodes: Mapping[str, Node]
+) -> Counter[str]:
+    """Return what quotas will count of pods that wait, once they are released to these nodes."""
+    alike = by_kind((pod for each in standing for pod in each.waiting), index)
+    found: Counter[str] = Counter()
+    for each in placement.assignments:
+        pod = alike.get((each.pod_set, each.shape))
+        if pod is None:
+            continue
+        for name, count in each.nodes:
+            charges = _charges(pod, claimed_on(pod, nodes.get(name), index), index)
+            found += Counter({key: amount * count for key, amount in charges.items()})
     return found
 
 

@@ -12,9 +12,10 @@ from coordinator.gang.pods.submitter import parted
 from coordinator.gang.view import GangView
 from coordinator.record.urgency import quiet_delay
 from coordinator.record.write_lines import told_position
+from coordinator.state.cycle.claim_quota import answers_within_quota
 from coordinator.state.cycle.cycle_input import line_up, queues_of
 from coordinator.state.cycle.device_facts import device_facts
-from coordinator.state.cycle.joining import asked_for, parted_decisions, placed_with, plans_of
+from coordinator.state.cycle.joining import asked_for, placed_with, plans_of
 from coordinator.state.cycle.preemption_trials import note_plan, propose
 from coordinator.state.known import Known
 from coordinator.state.verdict_counts import GANG, PODS
@@ -46,7 +47,7 @@ def decide(known: Known, moment: Moment) -> list[GangKey]:
     agenda.cycle_wanted, agenda.refresh_at, agenda.cycled_at = False, None, moment.now
     _refuse_beyond_limit(known, line_up(known), moment)
     decisions = _decisions(known, moment)
-    answers = tuple(parted_decisions(known, decisions))
+    answers = tuple(answers_within_quota(known, decisions))
     waiting = _note_answers(known, answers, moment)
     known.cycles.quiet = quiet_delay(waiting)
     known.lap(ANSWERS)

@@ -12,6 +12,7 @@ from coordinator.messages.write_ends import (
     PodPatchEnded,
 )
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end
+from coordinator.state.intake.surroundings import look_at_those_without_claims
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
 from runtime.controller.moment import Moment
@@ -57,6 +58,8 @@ def pod_gone(event: PodGone, known: Known, moment: Moment) -> None:
         if known.cache.is_spread_over(event.namespace) != spread_before:
             _look_at_all(known, event.namespace)
         _pod_changed(known, before, None)
+        if known.cache.devices.index.gives_any(before.extended):
+            look_at_those_without_claims(known, event.namespace, moment)
         _note_room(known, room_before, "", shrunk=False)
 
 

@@ -123,15 +123,20 @@ def _admitted_otherwise(known: Known, rule: AdmissionRule, moment: Moment) -> No
     if not isinstance(rule, ResourceQuota):
         known.agenda.dirty.update(concerned)
         return
-    for key in known.cache.devices.gangs_by_class:
-        if key.namespace == rule.metadata.namespace and _awaits_claims(known, key):
-            known.agenda.put_off(key, moment.now)
+    look_at_those_without_claims(known, rule.metadata.namespace, moment)
     if known.turns.touch(rule.metadata.namespace):
         concerned = [key for key in known.views if key.namespace == rule.metadata.namespace]
         known.agenda.dirty.update(concerned)
     for key in concerned:
         view = known.views.get(key)
         if view is not None and view.held.problem is not None:
+            known.agenda.put_off(key, moment.now)
+
+
+def look_at_those_without_claims(known: Known, namespace: str, moment: Moment) -> None:
+    """Look again at gangs of a namespace whose quota had no room for claims by class."""
+    for key in {*known.cache.devices.gangs_by_class, *known.cache.foreseen.of(namespace)}:
+        if key.namespace == namespace and _awaits_claims(known, key):
             known.agenda.put_off(key, moment.now)
 
 

@@ -1,0 +1,52 @@
+"""Puts gangs off that a ResourceQuota has no claims for beside those placed in the same cycle.
+
+kube-scheduler makes claims for extended resources once pods were released. A gang asks a cycle only
+if its quota has room for its claims alone; here those of all that were placed are counted, each by
+its nodes. What is put off is looked at again, and then counts the others as on their way.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from coordinator.gang.claims.class_quota import charges_of_placement
+from coordinator.reconcile.demand import claim_charges_coming
+from coordinator.state.cycle.joining import parted_decisions
+from coordinator.state.known import Known
+from kube.foreseen.claim_quota import charges_over_quota
+from scheduling.model.verdict import Admitted, Decision
+
+
+def answers_within_quota(known: Known, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield the decision on each gang, but of placements only those whose claims can be made."""
+    charged: dict[str, Counter[str]] = {}
+    for each in decisions:
+        parts = tuple(parted_decisions(known, (each,)))
+        namespace, charges = each.key.namespace, _charges(known, parts)
+        before = charged.get(namespace)
+        if charges and before is None:
+            before = claim_charges_coming(known.cache, known.views, namespace)
+        if before is not None:
+            quotas = known.cache.admission.quotas(namespace)
+            if charges and charges_over_quota(charges, quotas, "", before):
+                _put_off(known, parts)
+                continue
+            charged[namespace] = before + charges
+        yield from parts
+
+
+def _charges(known: Known, parts: Sequence[Decision]) -> Counter[str]:
+    """Return what is charged for the claims of gangs that were placed, where there is a quota."""
+    found: Counter[str] = Counter()
+    index, cache = known.cache.devices.index, known.cache
+    if not index.classes_of_resources:
+        return found
+    for each in parts:
+        if isinstance(each.verdict, Admitted) and cache.admission.quotas(each.key.namespace):
+            standing, placement = known.views[each.key].survey.standing, each.verdict.placement
+            found += charges_of_placement(standing, placement, index, cache.nodes)
+    return found
+
+
+def _put_off(known: Known, parts: Iterable[Decision]) -> None:
+    known.agenda.dirty |= {each.key for each in parts}
+    known.agenda.cycle_wanted = True
