@@ -100,10 +100,9 @@ class Preempting:
     def may(self, gang: PendingGang) -> bool:
         """Say whether a gang may take room of running ones.
 
-        Never for its surplus; nor where it had room of late and could make no use of it; nor where
-        its pods claim devices: those of others are free some time after their pods.
+        Never for its surplus; nor where it had room of late and could make no use of it.
         """
-        is_able = bool(gang.minimum) and not gang.setbacks and not gang.claims_devices
+        is_able = bool(gang.minimum) and not gang.setbacks
         return gang.queue in self._tree.preempting and is_able
 
     def note(self, gang: GangKey) -> str:
@@ -161,7 +160,9 @@ class Preempting:
         are begun before it and stopped at once. What nothing deeper covers when the cycle begins
         is not asked for again with each admission.
         """
-        if not counted or not self.may(gang) or self._queue(gang.queue).reclaim is Reclaim.NEVER:
+        if not counted or gang.claims_devices or not self.may(gang):
+            return counted
+        if self._queue(gang.queue).reclaim is Reclaim.NEVER:
             return counted
         kind = gang.queue, gang.priority, tuple(requests_of(gang.minimum).items())
         if kind not in self._first_levels:
