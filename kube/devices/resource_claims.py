@@ -22,6 +22,9 @@ from scheduling.model.devices.resource_claim import (
 )
 from scheduling.model.devices.resource_slice import DeviceID
 
+DECIDING: Final = ("bindingConditions", "skipNodeOperations")
+"""Fields of a device that was given: a node is refused for the sake of what stands there."""
+
 MODES: Final = {"": AllocationMode.EXACT_COUNT, **{mode.value: mode for mode in AllocationMode}}
 
 
@@ -134,8 +137,14 @@ def allocation(fields: Fields) -> Allocation:
 
     A field that is not known changes nothing: the devices are taken all the same.
     """
-    given = tuple(map(_allocated, fields.part("devices").parts("results")))
-    return Allocation(given, nodes(fields, "nodeSelector"), "allocationTimestamp" in fields)
+    results = list(fields.part("devices").parts("results"))
+    deciding = {key for each in results for key in DECIDING if each.plain(key)}
+    return Allocation(
+        tuple(map(_allocated, results)),
+        nodes(fields, "nodeSelector"),
+        is_dated="allocationTimestamp" in fields,
+        unsupported=tuple(sorted(deciding)),
+    )
 
 
 def _allocated(fields: Fields) -> AllocatedDevice:

@@ -80,7 +80,7 @@ def _judged(
     short = _over_quota(standing, asking, given, devices, surroundings)
     hindrance = (
         _first_not_ready(asking, found, devices, surroundings.quotas)
-        or _cannot_be_joined(asking, found)
+        or _cannot_be_used(asking, found)
         or cannot_be_shared(standing, found, by_class, devices)
         or _several_kinds(standing, found, given, devices)
         or _listed_beside_claims(asking, surroundings.nodes, devices)
@@ -217,21 +217,31 @@ def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[Resource
     return claims_over_quota(specs, devices.index.classes, quotas, ONE_CLAIM)
 
 
-def _cannot_be_joined(
+def _cannot_be_used(
     asking: Iterable[ObservedPod], found: Mapping[str, PodClaims]
 ) -> NotReady | None:
-    """Name a claim that kube-scheduler cannot reserve for one more pod."""
+    """Name a claim that was allocated, and that it is not known of whether one more pod gets it."""
     for pod in asking:
         claims = found[pod.uid]
         for each in () if isinstance(claims, ClaimNotReady) else claims:
-            given = each.allocation
-            if given is not None and not given.is_dated and pod.uid not in each.reserved_for:
-                said = (
-                    f"not supported by Muster; ResourceClaim {each.name} was allocated by a "
-                    "kube-scheduler before 1.36, and later ones add no pod to it (make it anew)"
-                )
+            why = _why_not_used(pod, each)
+            if why:
+                said = f"not supported by Muster; ResourceClaim {each.name} was {why}"
                 return NotReady(Reason.UNSUPPORTED, said)
     return None
+
+
+def _why_not_used(pod: ObservedPod, claim: ResourceClaim) -> str:
+    given = claim.allocation
+    if given is None:
+        return ""
+    if given.unsupported:
+        return f"given devices with {', '.join(given.unsupported)} (claim other devices)"
+    if given.is_dated or pod.uid in claim.reserved_for:
+        return ""
+    return (
+        "allocated by a kube-scheduler before 1.36, and later ones add no pod to it (make it anew)"
+    )
 
 
 def _several_kinds(

@@ -112,12 +112,14 @@ class Allocation:
     """The devices that a claim was given; `nodes` are those that reach them, None: all.
 
     `is_dated`: it says when. kube-scheduler since 1.36 would add that, which the API server refuses
-    (allocationTimestamp): no further pod can be bound that uses the claim.
+    (allocationTimestamp): no further pod can be bound that uses the claim. `unsupported` names what
+    else decides whether a pod may use it, sorted.
     """
 
     devices: tuple[AllocatedDevice, ...]
     nodes: tuple[NodeTerm, ...] | None = None
     is_dated: bool = True
+    unsupported: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

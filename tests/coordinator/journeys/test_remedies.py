@@ -181,6 +181,14 @@ def allocated_before_1_36() -> str:
     return waits_for_claims(devices, pod)
 
 
+def given_with_conditions() -> str:
+    pod, status = claimant(0, shared="c"), given("gpu-0")
+    status["allocation"]["devices"]["results"][0]["bindingConditions"] = ["attached"]
+    devices = known_devices(pod)
+    put_claim(devices, "c", status=status)
+    return waits_for_claims(devices, pod)
+
+
 def template_made_anew() -> str:
     devices, pods = known_devices(), (claimant(0, "c0"), claimant(1, "c1"))
     put_claim(devices, "c0", "uid-0")
@@ -223,7 +231,10 @@ CASES: dict[str, tuple[tuple[Callable[[], str], str], ...]] = {
     "of_pods._not_known": (
         (of_old_kubernetes, "ask for the extended resource of a device plugin"),
     ),
-    "of_pods._cannot_be_joined": ((allocated_before_1_36, "make it anew"),),
+    "of_pods._cannot_be_used": (
+        (allocated_before_1_36, "make it anew"),
+        (given_with_conditions, "claim other devices"),
+    ),
     "shared._not_supported": (
         (shared_with_others, "give each pod its own by a template"),
         (claims_more_than_is_shared, "give each pod its own by a template"),

@@ -131,6 +131,18 @@ def test_a_claim_that_does_not_say_when_it_was_allocated_takes_no_further_pod() 
     assert claimed(standing_of(pod), devices, SURROUNDINGS).hindrance is None
 
 
+def test_devices_that_were_given_with_binding_conditions_let_no_further_pod_be_foreseen() -> None:
+    """kube-scheduler refuses the node once a condition has failed, or is not met in time."""
+    pod = worker(0, shared="old")
+    devices = known_devices(pod)
+    status = given("gpu-0")
+    status["allocation"]["devices"]["results"][0]["bindingConditions"] = ["attached"]
+    put_claim(devices, "old", status=status)
+    reason, message = refusal(devices, pod)
+    assert reason == Reason.UNSUPPORTED
+    assert "ResourceClaim old was given devices with bindingConditions (claim other" in message
+
+
 def test_pods_of_a_gang_that_share_a_claim_are_told_from_others() -> None:
     pods = [worker(n, shared="shared") for n in range(2)]
     devices = known_devices(*pods)
