@@ -5,8 +5,9 @@ the devices that suit one request are the same as those that suit another, or qu
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from scheduling.devices.allocator import MAX_CLAIMS
 from scheduling.devices.node_devices import NodeDevices, requests_of
@@ -34,9 +35,23 @@ class Counting:
     free: Mapping[Candidates, int]
     drawn_on: Mapping[DeviceRequest, Candidates]
 
-    def holds(self, pods: Pods) -> bool:
-        """Say whether so many pods with these claims are all allocated their devices."""
-        return self.leaves(pods, ())
+    def held(
+        self, groups: Sequence[Claims], mixes: Iterable[tuple[int, ...]], others: Pods
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield the mixes of these groups whose pods, and the others, are all allocated theirs.
+
+        A mix of pods that claim nothing is as good as none.
+        """
+        taken = self._needed(others)
+        by_group = [self._needed([(claims, 1)]) for claims in groups]
+        sets = [
+            (free - taken[each], [needed[each] for needed in by_group])
+            for each, free in self.free.items()
+        ]
+        for mix in mixes:
+            claims_any = any(count and claims for count, claims in zip(mix, groups, strict=True))
+            if not claims_any or all(sum(map(mul, mix, one)) <= left for left, one in sets):
+                yield mix
 
     def leaves(self, pods: Pods, others: Pods) -> bool:
         """Say the same where others were allocated theirs before, as far as there were any."""

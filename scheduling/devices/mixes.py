@@ -132,15 +132,7 @@ class NodeMixes:
         if found is None:
             return frozenset()
         self.steps.spend(len(self.most))
-        return frozenset(
-            mix
-            for mix in self.most
-            if not self._claims_any(mix)
-            or found.holds((*zip(self.groups, mix, strict=True), *self.pending))
-        )
-
-    def _claims_any(self, mix: Mix) -> bool:
-        return any(count and claims for count, claims in zip(mix, self.groups, strict=True))
+        return frozenset(found.held(self.groups, self.most, self.pending))
 
     @cached_property
     def _known(self) -> dict[tuple[int, InUse], InUse | Unknown | None]:

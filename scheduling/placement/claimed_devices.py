@@ -4,6 +4,7 @@ What is free else bounds the pods of each shape on each node; which of them get 
 in which order they have to come, is foreseen for the whole (`scheduling.devices`).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -188,28 +189,28 @@ def _by_lacking(
 
 def _grouped(rows: Iterable[Amounts]) -> list[Positions]:
     """Return the positions at which all rows are equal, each group in order."""
-    code: Amounts | None = None
-    for row in rows:
-        if code is None or (row != row[:1]).any():
-            _, number = np.unique(row, return_inverse=True)
-            both = number if code is None else code * (number.max(initial=0) + 1) + number
-            _, code = np.unique(both, return_inverse=True)
-    if code is None or not len(code):
-        return []
-    return np.split(np.argsort(code, kind="stable"), np.cumsum(np.bincount(code))[:-1])
+    found = list(rows)
+    told = [row.tolist() for row in found if (row != row[:1]).any()]
+    if not told:
+        return [np.arange(len(found[0]), dtype=np.intp)] if len(found[0]) else []
+    groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for at, values in enumerate(zip(*told, strict=True)):
+        groups[values].append(at)
+    return [np.array(members, dtype=np.intp) for members in groups.values()]
 
 
 def _patterns(
     kinds: Kinds, room: FreeCapacity, at: Positions, devices: DeviceRoom, steps: StepBudget
 ) -> tuple[Amounts, Amounts]:
     """Return two numbers for each node, equal where such pods find the same devices."""
-    nodes, index = room.columns.traits.nodes, room.columns.index
+    nodes = room.columns.traits.nodes
     numbers = devices.nodes.alike(kinds, nodes, at, steps)
     coming = np.zeros(len(at), dtype=np.int64)
     seen: dict[Pending, int] = {}
-    where = np.array([index.get(name, -1) for name in devices.pending], dtype=np.intp)
-    for here in np.flatnonzero(np.isin(at, where)).tolist():
-        pods = devices.pending[nodes[int(at[here])].name]
+    for here, each in enumerate(at.tolist() if devices.pending else ()):
+        pods = devices.pending.get(nodes[each].name, ())
+        if not pods:
+            continue
         both = tuple(dict.fromkeys((*kinds, *(claims for claims, _ in pods))))
         if both != kinds:
             [numbers[here]] = devices.nodes.alike(both, nodes, at[here : here + 1], steps)
