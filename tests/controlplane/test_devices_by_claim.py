@@ -108,6 +108,23 @@ def test_a_pool_of_another_generation_is_counted_by_its_newest_slices(plot: Plot
     plot.wait_running("late", 4)
 
 
+@pytest.mark.long
+def test_a_driver_goes_and_comes_back(plot: Plot) -> None:
+    """What runs goes on, and keeps its device; a gang waits until there are devices again."""
+    of_class = add_gpus(plot)
+    plot.create(gang("first", workers(1)))
+    plot.wait_running("first", 2)
+    drop_slice(plot, "node")
+    plot.create(gang("second", workers(2)))
+    status = plot.wait_phase("second", "Queued", "InsufficientResources")
+    assert of_class in status["message"]
+    assert all(is_held(pod) for pod in plot.pods("second"))
+    add_slice(plot, "node", FOUR, generation=2)
+    plot.wait_running("second", 3)
+    assert given(plot) == list(FOUR[:3])
+    assert plot.status("first")["phase"] == "Running"
+
+
 @pytest.mark.variant
 def test_pods_that_would_take_the_devices_of_others_come_in_a_later_wave(plot: Plot) -> None:
     """A worker takes a GPU or else a NIC; released first, it would take the one GPU."""
