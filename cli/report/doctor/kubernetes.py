@@ -7,10 +7,16 @@ from cli.report.doctor.examined import Examined
 from cli.report.doctor.findings import Finding, ok, unknown, unread, warn
 from cli.report.snapshot import Unread
 
-TESTED: Final[Mapping[int, str]] = {37: "1.37.2", 36: "1.36.3", 35: "1.35.4"}
+TESTED: Final[Mapping[int, str]] = {
+    37: "1.37.2",
+    36: "1.36.3",
+    35: "1.35.4",
+    34: "1.34.4",
+    33: "1.33.13",
+}
 """Minor version: the release of it that the tests ran on (docs/compatibility.md)."""
 
-READ: Final = (34, 33, 32, 31)
+READ: Final = (32, 31)
 """Minor versions of which only the source of kube-scheduler was read, or what it sent recorded."""
 
 FILTER_GATES: Final = (
