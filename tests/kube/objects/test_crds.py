@@ -177,6 +177,7 @@ def test_a_queue_is_decoded_whole() -> None:
         "lendingLimit": {"cpu": "500m"}, "namespaceSelector": selector,
         "nodeSelector": {"zone": "z1"}, "nodeSelectorScope": "All",
         "ordering": "FIFO", "whenBlocked": "Strict", "whenBroken": "Requeue", "stop": "Hold",
+        "whenClusterLost": "Requeue",
         "createPods": "WhenAdmitted",
         "ageing": {"maxPasses": 3, "maxWaitSeconds": 60}, "defaultDurationSeconds": 3600,
         "preemption": {
@@ -193,7 +194,10 @@ def test_a_queue_is_decoded_whole() -> None:
         },
         "provisioning": {"className": "a.b", "parameters": {"c": "d"}, "backoffSeconds": 9},
         "fairSharing": {"halfLifeSeconds": 3600, "weight": 2, "namespaceWeights": {"a": 3}},
-        "clusters": {"selector": {"matchLabels": {"gpu": "h100"}}, "order": ["east", "west"]},
+        "clusters": {
+            "selector": {"matchLabels": {"gpu": "h100"}}, "order": ["east", "west"],
+            "lostAfterSeconds": 900,
+        },
     }  # fmt: skip
     assert not misfits(spec, below(schema_of(gang_queue_crd()), "spec"))
     assert {*spec} == {*below(schema_of(gang_queue_crd()), "spec")["properties"]}
