@@ -97,6 +97,8 @@ class ManagerLease:
 
     copied: float | None = None
     """The newest stamp that the manager has read, None while that is not known."""
+    read_at: float = 0.0
+    """When that one was read first."""
     sent: int = 0
     """How many requests were sent, one after the other."""
     answered: int = 0

@@ -32,8 +32,8 @@ from dispatcher.protocol.offering import (
     OPEN_SECONDS,
     Move,
     has_run_out,
-    may_run_until,
     next_move,
+    seconds_left,
 )
 from kube.gang.nested import RAY_CLUSTER, RAY_JOB
 from kube.gang.offer import OfferForm
@@ -92,7 +92,9 @@ class _Look:
         """What is known of its manager."""
         found, after = self.manager_lease, self.progress.accepted_after
         is_read = found is not None and (after is None or found.answered > after)
-        return Lease(self.progress.term, copied=found.copied if found and is_read else None)
+        if found is None or not is_read:
+            return Lease(self.progress.term, copied=None)
+        return Lease(self.progress.term, copied=found.copied, read_at=found.read_at)
 
     @property
     def manager_lease(self) -> ManagerLease | None:
@@ -175,8 +177,8 @@ def _due(look: _Look) -> Iterator[float]:
         yield now + LATER
     fence, copied = look.form.lost_after, look.lease.copied
     if fence and look.form.accepted_by and copied is not None and look.phase is not Phase.CLOSED:
-        left = may_run_until(look.lease, fence) - look.moment.wall
-        yield now + max(left, LATER)
+        clocks = offering.Moment(now, look.moment.wall)
+        yield now + max(seconds_left(look.lease, fence, clocks), LATER)
 
 
 def _next(look: _Look) -> OfferAction | None:

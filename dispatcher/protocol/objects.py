@@ -1,5 +1,6 @@
 """What stands written of one gang's dispatch: its record on the manager, its offers on members."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -63,3 +64,5 @@ class Lease:
     """When the member's coordinator wrote last, in seconds of its own clock."""
     copied: float | None = 0.0
     """The newest stamp that a leader has read and written back; None where it was not read yet."""
+    read_at: float = math.inf
+    """When the member's coordinator first read that one, in monotonic seconds."""

@@ -77,7 +77,7 @@ def has_run_out(offer: Offer, lease: Lease, now: Moment) -> bool:
     """Whether an accepted offer is over because the manager was not heard of."""
     if not (offer.lost_after and offer.accepted_by) or lease.copied is None:
         return False
-    return now.of_day >= may_run_until(lease, offer.lost_after)
+    return seconds_left(lease, offer.lost_after, now) <= 0
 
 
 def may_stamp(moves: Iterable[Move | None]) -> bool:
@@ -90,6 +90,16 @@ def may_stamp(moves: Iterable[Move | None]) -> bool:
 
 
 # ---- times
+
+
+def seconds_left(lease: Lease, lost_after: float, now: Moment) -> float:
+    """Return for how long gangs may run on.
+
+    The time of day may be set back, and then says more than is left: it was written back no later
+    than it was read.
+    """
+    by_reading = lease.read_at + lost_after - stop_seconds(lost_after) - now.monotonic
+    return min(may_run_until(lease, lost_after) - now.of_day, by_reading)
 
 
 def stop_seconds(lost_after: float) -> float:

@@ -71,6 +71,8 @@ def lease_stamped(event: LeaseStamped, known: Known, moment: Moment) -> None:
         lease.due = moment.now + UNTIL_MADE
     elif lease.copied is None:
         lease.due = moment.now  # it is stamped at once
+    if event.copied != lease.copied:
+        lease.read_at = moment.now
     lease.attempts, lease.copied, lease.answered = Attempts(), event.copied, lease.sent
     known.agenda.dirty |= fenced(known, event.manager).keys()
 

@@ -105,6 +105,18 @@ def test_what_is_not_renewed_ends_and_is_closed_two_minutes_before_it_counts_as_
     assert answer(world)["phase"] == "Closed"
 
 
+def test_a_clock_that_is_set_back_lets_nothing_run_for_longer() -> None:
+    world = started()
+    renew(world)
+    read = world.api.now
+    world.settle(seconds=25)
+    world.leader.clock_off = -3600.0
+    world.settle(seconds=STOPS)
+    assert answer(world)["reason"] == "ManagerLost"
+    assert not world.pods("a")
+    assert world.api.now - read < LOST_AFTER
+
+
 def test_without_a_fence_nothing_stops_and_no_lease_is_touched() -> None:
     world = member(lease(1), offer("a-1", gang_of("a", 3)))
     accept(world)
