@@ -16,14 +16,6 @@ from forecast.world import World
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
-Change = Callable[[CoordinatorState, Moment], Sequence[Event]]
-"""Says what else is seen, beside what a picture shows."""
-
-
-def no_change(state: CoordinatorState, moment: Moment) -> Sequence[Event]:  # noqa: ARG001
-    """Leave the picture as it is."""
-    return ()
-
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
@@ -41,17 +33,26 @@ class Pictured:
     starts: float = inf
     again: float = 2.0
 
-    def course(self, change: Change = no_change, until: GangKey | None = None) -> Course:
-        """Run the picture forward once, after a change; until a gang starts, where it is named."""
-        return self.begun(change, until).go_on()
+    def course(self, until: GangKey | None = None) -> Course:
+        """Run the picture forward once; until a gang starts, where it is named."""
+        return self.begun(until).go_on()
 
-    def begun(self, change: Change = no_change, until: GangKey | None = None) -> Forward:
+    def begun(self, until: GangKey | None = None) -> Forward:
         """Return a forecast that is to go on from its beginning."""
-        budget, state = self.budget(until), self.build()
+        return self.begun_in(self.led(), until)
+
+    def led(self) -> World:
+        """Return the world of the picture: its leader has looked at each gang and decided none."""
+        state = self.build()
         leave_out_waiting_statuses(state.known)
         state.handle(self.events, self.moment)
-        state.handle(change(state, self.moment), self.moment)
-        found = Forward(World(state, self.moment), budget)
+        world = World(state, self.moment)
+        world.lead()
+        return world
+
+    def begun_in(self, world: World, until: GangKey | None = None) -> Forward:
+        """Return a forecast of a world that is led, such as one that was changed since."""
+        found = Forward(world, self.budget(until))
         found.begin()
         return found
 

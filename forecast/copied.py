@@ -96,6 +96,8 @@ def _mapping(copying: _Copying, value: dict[Any, Any]) -> Any:
     made: Any = copying.note(value, type(value).__new__(type(value)))
     if isinstance(value, defaultdict):
         made.default_factory = copying.of(value.default_factory)
+    if not value:
+        return made
     of = copying.of
     for key, part in value.items():
         mine = key if type(key) in _SHARED else of(key)
@@ -127,6 +129,8 @@ def _deque(copying: _Copying, value: deque[Any]) -> deque[Any]:
 
 
 def _tuple(copying: _Copying, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    if _SHARED.issuperset(map(type, value)):
+        return value
     parts = copying.all_of(value)
     same = all(new is old for new, old in zip(parts, value, strict=True))
     return value if same else tuple.__new__(type(value), parts)
@@ -183,44 +187,32 @@ def _count(_: _Copying, value: Any) -> Any:
 # ---- objects
 
 
-def _object(names: tuple[str, ...]) -> Copy:
-    def copy(copying: _Copying, value: Any) -> Any:
-        made = copying.note(value, object.__new__(type(value)))
-        _fill(copying, value, made, names)
-        return made
-
-    return copy
-
-
-def _frozen(names: tuple[str, ...]) -> Copy:
-    def copy(copying: _Copying, value: Any) -> Any:
-        made = copying.note(value, object.__new__(type(value)))
-        return made if _fill(copying, value, made, names) else value
-
-    return copy
+def _object(copying: _Copying, value: Any) -> Any:
+    """Copy an object that may change."""
+    made = copying.note(value, object.__new__(type(value)))
+    for name, part in _fields(value):
+        object.__setattr__(made, name, part if type(part) in _SHARED else copying.of(part))
+    return made
 
 
-def _fill(copying: _Copying, value: Any, made: Any, names: tuple[str, ...]) -> bool:
-    """Set what an object has to copies; say whether any part is another one then."""
+def _frozen(copying: _Copying, value: Any) -> Any:
+    """Copy a frozen object: it is shared unless a part of it changes."""
+    made = copying.note(value, object.__new__(type(value)))
     differs = False
-    for name in names:
-        try:
-            part = getattr(value, name)
-        except AttributeError:
-            continue
+    for name, part in _fields(value):
         new = part if type(part) in _SHARED else copying.of(part)
         differs |= new is not part
         object.__setattr__(made, name, new)
-    for name, part in getattr(value, "__dict__", {}).items():
-        new = made.__dict__[name] = copying.of(part)
-        differs |= new is not part
-    return differs
+    return made if differs else copying.note(value, value)
 
 
-def _slots(kind: type) -> tuple[str, ...]:
-    found = [each.__dict__.get("__slots__", ()) for each in kind.__mro__]
-    names = (name for each in found for name in ([each] if isinstance(each, str) else each))
-    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
+def _fields(value: Any) -> Iterable[tuple[str, Any]]:
+    """Return the fields of an object that are set, in slots or not."""
+    state: Any = object.__getstate__(value)
+    if type(state) is not tuple:
+        return (state or {}).items()
+    own, slots = state
+    return {**own, **slots}.items() if own else slots.items()
 
 
 _HOW: Final[dict[type, Copy]] = {}
@@ -261,7 +253,7 @@ def _how(kind: type) -> Copy:
 def _of_class(kind: type) -> Copy:
     if not kind.__flags__ & OF_PYTHON:
         raise TypeError(f"it is not known how to copy {kind.__module__}.{kind.__qualname__}")
-    return (_frozen if _is_frozen(kind) else _object)(_slots(kind))
+    return _frozen if _is_frozen(kind) else _object
 
 
 def _is_frozen(kind: Any) -> bool:

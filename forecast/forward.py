@@ -52,7 +52,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Forward:
-    """A world that is run forward once, in which gangs are taken to run for so long."""
+    """A world that is led is run forward once; gangs are taken to run for so long."""
 
     world: World
     budget: Budget
@@ -67,11 +67,6 @@ class Forward:
     _runs: dict[GangKey, float] = field(default_factory=dict)
     """The gangs that run, with the end that they are run to."""
     _leaving: list[tuple[float, str, Event]] = field(default_factory=list)
-
-    def run(self) -> Course:
-        """Run it; returns what came of it."""
-        self.begin()
-        return self.go_on()
 
     def go_on(self) -> Course:
         """Run it on from its beginning; returns what came of it."""
@@ -92,7 +87,6 @@ class Forward:
         world, known = self.world, self.world.state.known
         self.course = Course(world.moment.wall, world.moment.wall)
         self._expectations = Expectations(self.lengths, learned_of(known))
-        world.lead()
         self._waits = {key for key, view in known.views.items() if _waits(view)}
         running = [view for view in known.views.values() if _has_room(view)]
         self.course.running = {view.key: self._expected(view) for view in running}

@@ -122,6 +122,10 @@ class World:
         started = TermStarted(1 + max(recorded, default=0), clean=True)
         self._act(self._handle([started]))
 
+    def see(self, events: Sequence[Event]) -> None:
+        """Tell events and carry out what follows at once; decide nothing."""
+        self._act(self._handle(events))
+
     def tell(self, events: Sequence[Event], more: Callable[[], bool] = lambda: True) -> None:
         """Tell events, carry out what follows, and have it decided, until it rests.
 

@@ -1,6 +1,7 @@
 """Makes what-if changes of a picture: nodes cordoned, drained or added, quota, ends, submissions.
 
-Each becomes what watches would show of it, before a leader begins: nothing is decided here.
+Each becomes what watches would show of it to a leader that has looked at every gang: nothing is
+decided here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

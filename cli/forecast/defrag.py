@@ -23,8 +23,7 @@ from coordinator.state.known import Known
 from forecast.asking import Pictured
 from forecast.course import Course, Waiting
 from forecast.estimates import estimates, stamp
-from forecast.forward import Budget, Forward
-from forecast.waiting_statuses import leave_out_waiting_statuses
+from forecast.lengths import EXPECTED
 from forecast.world import World
 from scheduling.defragmentation.moves import STEPS, Move, Moves, Running, cheapest_moves
 from scheduling.diagnosis.wording import amount_down, amount_up
@@ -52,17 +51,15 @@ def advise_request(
     pictured: Pictured, wanted: GangKey | None, steps: int = STEPS
 ) -> tuple[DefragReport, MoveRequest | None]:
     """Return the same, with what asks the coordinator for it; None without a plan."""
-    state = pictured.build()
-    leave_out_waiting_statuses(state.known)
-    state.handle(pictured.events, pictured.moment)
-    world = World(state, pictured.moment)
-    advice = _Advice(world, Forward(world, Budget(steps=0)).run(), steps)
+    begun = pictured.begun()
+    advice = _Advice(begun.world, begun.course, steps)
     report = advice.on(wanted)
     if report.start is None:
         return report, None
     key = GangKey(report.start.namespace, report.start.name)
-    request = request_of(key, advice.found[key], state.known)
-    return _with_expected(report, pictured.course(until=key), key), request
+    request = request_of(key, advice.found[key], begun.world.state.known)
+    course = begun.turned_to(EXPECTED, pictured.budget(until=key)).go_on()
+    return _with_expected(report, course, key), request
 
 
 def _with_expected(report: DefragReport, course: Course, key: GangKey) -> DefragReport:

@@ -8,6 +8,7 @@ from cli.forecast.changes import Applying, Changes, check
 from cli.report.forecast.what_if import DevicesReport, Effect, EffectReport, WhatIfReport
 from coordinator.messages.events import NodeSeen
 from forecast.asking import Pictured
+from forecast.copied import copied
 from forecast.course import Course
 from forecast.estimates import estimates, stamp
 from forecast.expected import ExpectedReport, Sure
@@ -26,8 +27,10 @@ def what_if(pictured: Pictured, changes: Changes) -> WhatIfReport:
     began = pictured.spent()
     events = (each.node for each in pictured.events if isinstance(each, NodeSeen))
     applying = Applying(changes, {each.metadata.name: each for each in events})
-    after = pictured.course(applying)
-    before = pictured.course()
+    world = pictured.led()
+    changed = copied(world)
+    changed.see(applying(changed.state, changed.moment))
+    after, before = (pictured.begun_in(each).go_on() for each in (changed, world))
     return WhatIfReport(
         taken=stamp(before.began),
         reached=stamp(min(before.reached, after.reached)),

@@ -30,8 +30,7 @@ def pruned(value: Any) -> Any:
     """The value without its empty parts: absent, null, zero and empty mean the same here."""
     match value:
         case dict():
-            kept = {key: pruned(each) for key, each in value.items()}
-            return {key: each for key, each in kept.items() if each not in (None, "", 0, [], {})}
+            return {key: kept for key, each in value.items() if each and (kept := pruned(each))}
         case list() | tuple():
             return [pruned(each) for each in value]
         case _:
