@@ -1,7 +1,7 @@
 """Reads ResourceSlices. A device of which not all is understood is kept, and named as such."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -9,6 +9,7 @@ from typing import Any, Final
 from kube.devices.cel.faults import CelError, NotReadable
 from kube.devices.cel.values import version
 from kube.devices.common import nodes, taint
+from kube.devices.counters import consumed_counters, shared_counters
 from kube.devices.json_fields import Fields, Problems
 from kube.devices.selectors import UNREAD
 from kube.objects.core import DeviceObject
@@ -26,6 +27,7 @@ Attributes = tuple[tuple[str, Attribute], ...]
 _KINDS: Final = {kind.value: kind for kind in AttributeKind}
 _TYPES: Final[dict[str, type]] = {"string": str, "int": int, "bool": bool, "version": str}
 _LISTS: Final = ("strings", "ints", "bools", "versions")
+GROUPS: Final = "compatibilityGroups"
 _ACCESS: Final = ("nodeName", "nodeSelector", "allNodes")
 
 
@@ -47,7 +49,7 @@ def resource_slice(found: DeviceObject) -> ReadSlice:
     )
     driver, pool = sys.intern(fields.text("driver")), fields.part("pool")
     access = None if fields.flag("perDeviceNodeSelection") else _access(fields)
-    shared = bool(fields.plain("sharedCounters"))
+    shared = shared_counters(fields)
     name, generation = sys.intern(pool.text("name")), pool.number("generation", 1)
     count, parts = pool.number("resourceSliceCount", 1), list(fields.parts("devices"))
     of_slice = problems.all
@@ -61,9 +63,16 @@ def resource_slice(found: DeviceObject) -> ReadSlice:
             slice_count=count,
             access=access,
             shared_counters=shared,
+            unsupported=(*(of_slice if shared else ()), *_beside_pool(parts)),
         ),
         of_slice,
     )
+
+
+def _beside_pool(devices: Iterable[Fields]) -> tuple[str, ...]:
+    """Name what makes kube-scheduler 1.37 leave the slice out: the pool is incomplete then."""
+    consumed = (each for device in devices for each in device.parts("consumesCounters"))
+    return (GROUPS,) if any(GROUPS in each for each in consumed) else ()
 
 
 def _access(fields: Fields) -> NodeAccess:
@@ -93,7 +102,7 @@ def _device(found: Fields, driver: str, of_slice: tuple[str, ...]) -> Device:
         content=DeviceContent(driver, attributes, capacity, shared),
         taints=tuple(map(taint, fields.parts("taints"))),
         access=_access(fields),
-        consumes_counters=bool(fields.plain("consumesCounters")),
+        consumes_counters=consumed_counters(fields) if "consumesCounters" in fields else (),
         binding_conditions=bool(fields.plain("bindingConditions")),
         unsupported=tuple(sorted({*of_slice, *problems.all})),
     )
@@ -115,8 +124,6 @@ def _not_modelled(fields: Fields) -> Iterator[tuple[str, bool]]:
     yield "nodeAllocatableResources", bool(fields.plain("nodeAllocatableResources"))
     policies = (each for _, each in fields.named("capacity") if isinstance(each, dict))
     yield "requestPolicy of a capacity", any("requestPolicy" in each for each in policies)
-    consumed = list(fields.parts("consumesCounters"))
-    yield "compatibilityGroups", any("compatibilityGroups" in each for each in consumed)
 
 
 def _attributes(fields: Fields) -> Iterator[tuple[str, Attribute]]:

@@ -9,6 +9,7 @@ selector that fails.
 from collections.abc import Container, Sequence
 from enum import Enum, auto
 
+from scheduling.devices.counters import CountersLeft
 from scheduling.devices.outcome import (
     Allocated,
     NotAllocated,
@@ -60,7 +61,8 @@ def allocate(
     try:
         wanted = [wanted_by(claim, pools, devices, rules) for claim in claims]
         constraints = [[_Matching(each) for each in claim.constraints] for claim in claims]
-        search = _Search(wanted, constraints, devices, in_use, rules, steps)
+        left = CountersLeft(pools, in_use, rules.features)
+        search = _Search(wanted, constraints, devices, in_use, left, rules, steps)
         return _outcome(search.run(), search, pools)
     except Refused as refused:
         return refused.outcome
@@ -113,6 +115,7 @@ class _Search:
         constraints: Sequence[Sequence[_Matching]],
         devices: Sequence[PoolDevice],
         in_use: Container[DeviceID],
+        left: CountersLeft,
         rules: Rules,
         steps: StepBudget,
     ) -> None:
@@ -120,6 +123,7 @@ class _Search:
         self._wanted, self._constraints = wanted, constraints
         self._devices, self._rules = devices, rules
         self._in_use, self._chosen = in_use, set[DeviceID]()
+        self._left, self._taken = left, list[PoolDevice]()
         self._steps = steps
 
     def run(self) -> _Progress:
@@ -179,13 +183,18 @@ class _Search:
             return False
         if wanted.every is None and not wanted.selects(position, found, self._rules):
             return False
-        if not tolerated(wanted.asked, found, self._rules.features):
+        if not self._left.take(found):
             return False
-        if not self._constrain(claim, wanted, found):
+        if not (
+            tolerated(wanted.asked, found, self._rules.features)
+            and self._constrain(claim, wanted, found)
+        ):
+            self._left.give_back(found)
             return False
         if found.unsupported:
             raise Refused(Unsupported(found.unsupported))
         self._chosen.add(found.id)
+        self._taken.append(found)
         self.results[claim].append(AllocatedDevice(wanted.name, found.id))
         return True
 
@@ -205,6 +214,7 @@ class _Search:
     def _give_back(self, claim: int, wanted: Wanted) -> None:
         """Undo the last choice."""
         self._chosen.discard(self.results[claim].pop().device)
+        self._left.give_back(self._taken.pop())
         for each in self._concerning(claim, wanted):
             each.remove()
 

@@ -2,8 +2,8 @@
 
 The resource has the name that Kubernetes gives a class. A device counts where a claim of its class
 alone would find it: one of several classes counts in each. Devices that are tainted, or of which
-not all is modelled (several nodes reach them, counters), count only while a claim has them, as an
-unhealthy device of a plugin is left out of what its node offers.
+not all is modelled, count only while a claim has them, as an unhealthy device of a plugin is left
+out of what its node offers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Counts devices, where that says the same as allocating them in any order.
 
 So it is where all requests ask for a number of devices, without constraints and alternatives, and
-the devices that suit one request are the same as those that suit another, or quite others.
+the devices that suit one request are the same as those that suit another, or quite others, and
+consume no counters.
 """
 
 from collections import Counter
@@ -97,14 +98,15 @@ def _countable(claim: ClaimSpec) -> bool:
 
 
 def _candidates(asked: DeviceRequest, node: NodeDevices, rules: Rules) -> Candidates | None:
-    """Return which devices suit a request; None where that is not sure of one of them."""
+    """Return which devices suit a request; None where that is not sure of one of them,
+    or one may take room of another."""
     found: set[int] = set()
     answers = node.selections(asked, rules)
     for at, (each, answer) in enumerate(zip(node.usable, answers, strict=True)):
         if not isinstance(answer, bool):
             return None
         if answer and tolerated(asked, each, rules.features):
-            if each.unsupported:
+            if each.unsupported or each.device.consumes_counters:
                 return None
             found.add(at)
     return frozenset(found)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from scheduling.devices.counters import CountersLeft
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice
 from scheduling.devices.selection import Rules, Selected, selected, selections, tolerated
@@ -28,9 +29,13 @@ CLAIMS_KEPT = 4096
 
 
 class _OfClass(NamedTuple):
-    """Devices of one class: those that a claim may be given, and those it may only have already."""
+    """Devices of one class: those that a claim may be given, and those it may only have already.
+
+    Of the `partitions` not all may be given together.
+    """
 
     free: frozenset[DeviceID]
+    partitions: tuple[PoolDevice, ...]
     others: frozenset[DeviceID]
 
 
@@ -133,15 +138,24 @@ class NodeDevices:
                 [_number(f.device.content.attribute(name), values) for f in self.usable]
                 for name in names
             ),
+            *([[f.device.consumes_counters for f in self.usable]] if self.has_counters else ()),
         ]
         devices = tuple(zip(*columns, strict=True))
-        pools = tuple((pool.incomplete, pool.invalid, pool.unsupported) for pool in self.pools)
+        pools = tuple(
+            (pool.incomplete, pool.invalid, pool.unsupported, pool.counters) for pool in self.pools
+        )
         return devices, pools
 
-    def by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
-        """Return the devices that a claim of each class alone would find, or that are in use.
+    @cached_property
+    def has_counters(self) -> bool:
+        """Say whether devices may consume counters."""
+        return any(pool.counters for pool in self.pools)
 
-        A class without any is left out.
+    def by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
+        """Return the devices that claims of each class alone would find, or that are in use.
+
+        Of partitions it has those that claims find one after the other. A class without any device
+        is left out.
         """
         if self._counted.rules is not rules:
             self._counted.rules, self._counted.by_class = rules, self._by_class(rules)
@@ -155,20 +169,29 @@ class NodeDevices:
         known = self._remembered.by(rules)
         if known.classes is None:
             known.classes = {name: self._of_class(name, rules) for name in rules.classes}
-        found = ((name, of.free | (of.others & self.in_use)) for name, of in known.classes.items())
+        found = ((name, self._found_by(of, rules)) for name, of in known.classes.items())
         return {name: ids for name, ids in found if ids}
+
+    def _found_by(self, of: _OfClass, rules: Rules) -> frozenset[DeviceID]:
+        left = CountersLeft(self.pools, self.in_use, rules.features)
+        parts = (each for each in of.partitions if each.id in self.in_use or left.take(each))
+        return of.free | (of.others & self.in_use) | {each.id for each in parts}
 
     def _of_class(self, name: str, rules: Rules) -> _OfClass:
         asked = DeviceRequest(name, name)
         pools = (pool for pool in self.pools if not (pool.incomplete or pool.invalid))
         found = (device for pool in pools for device in pool.devices)
         mine = [each for each in found if selection(asked, each, rules) is True]
-        free = frozenset(
-            each.id
-            for each in mine
-            if not each.unsupported and tolerated(asked, each, rules.features)
+        free = [
+            each for each in mine if not each.unsupported and tolerated(asked, each, rules.features)
+        ]
+        partitions = tuple(each for each in free if each.device.consumes_counters)
+        ids = frozenset(each.id for each in free)
+        return _OfClass(
+            ids - {each.id for each in partitions},
+            partitions,
+            frozenset(each.id for each in mine) - ids,
         )
-        return _OfClass(free, frozenset(each.id for each in mine) - free)
 
     def most(self, claims: Claims, rules: Rules) -> int:
         """Return a number of pods with these claims that is not exceeded, in whatever order."""

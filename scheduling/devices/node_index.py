@@ -139,7 +139,7 @@ class NodeDevicesIndex:
         """
         if any(each.access is None or not each.access.node_name for each in slices):
             return None
-        if self.slices.counters_of_one_node != later.slices.counters_of_one_node:
+        if self.slices.broken_counters != later.slices.broken_counters:
             return None
         pools = {PoolKey(each.driver, each.pool) for each in slices}
         taken = {

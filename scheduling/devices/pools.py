@@ -1,24 +1,31 @@
 """Gathers the pools of devices that a node reaches, in the order in which they are tried.
 
 Answers to GatherPools of kube-scheduler's allocator (k8s.io/dynamic-resource-allocation,
-structured/internal/incubating) in Kubernetes 1.36 and 1.37. Counters are not modelled: what they
-could change is named as unsupported.
+structured/internal/incubating) in Kubernetes 1.36 and 1.37. Counters that devices of several nodes
+share are not modelled: what they could change is named as unsupported.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from scheduling.model.amounts import MOST, Amounts
 from scheduling.model.devices.features import Features
-from scheduling.model.devices.resource_slice import Device, DeviceID, NodeAccess, ResourceSlice
+from scheduling.model.devices.resource_slice import (
+    CounterSet,
+    Device,
+    DeviceID,
+    NodeAccess,
+    ResourceSlice,
+)
 from scheduling.model.node import Node
 from scheduling.model.node_terms import matches
 
-COUNTERS = "counters of partitionable devices"
+COUNTERS = "counters that devices of several nodes share"
+COUNTERS_OF_ONE_NAME = "counters in pools of two drivers that have one name"
 BINDING_CONDITIONS = "binding conditions of devices"
 SHARES = "devices that allow multiple allocations"
 SLICE_COUNTS = "slices of a pool that differ in their number of slices"
@@ -50,8 +57,8 @@ class Pool:
     """A pool as one node sees it: the devices of the slices that are for the node, in order.
 
     An incomplete or invalid pool gives no devices. Pools with binding conditions are tried after
-    all others. `unsupported` names what of the pool as a whole is not modelled; then it may be
-    incomplete or invalid to kube-scheduler, or not.
+    all others. Devices may consume the `counters`. `unsupported` names what of the pool as a whole
+    is not modelled; then it may be incomplete or invalid to kube-scheduler, or not.
     """
 
     key: PoolKey
@@ -59,14 +66,15 @@ class Pool:
     incomplete: bool = False
     invalid: bool = False
     binding_conditions: bool = False
+    counters: tuple[CounterSet, ...] = ()
     unsupported: str = ""
 
 
 class SliceIndex:
     """ResourceSlices by what they are looked up by: the node that they name, and the pool.
 
-    `counters_of_one_node` is a pool with counters in a slice that names its node. To Kubernetes
-    1.36 such a pool is there on all nodes, without devices; 1.37 keeps it to its own.
+    `broken_counters` is a pool that is incomplete or invalid, with counters in a slice that names
+    its node. To Kubernetes 1.36 it is there on all nodes; 1.37 keeps it to its own.
     """
 
     def __init__(self, slices: Iterable[ResourceSlice]) -> None:
@@ -76,8 +84,8 @@ class SliceIndex:
             self._by_node[each.access.node_name if each.access else ""].append(each)
             self._by_pool[_key(each)].append(each)
         self._numbers: tuple[tuple[Node, ...], Amounts] = (), np.zeros(0, dtype=np.int64)
-        local = (key for key, found in self._by_pool.items() if any(map(_has_local, found)))
-        self.counters_of_one_node = min(local, default=None)
+        local = ((key, of) for key, of in self._by_pool.items() if any(map(_has_local, of)))
+        self.broken_counters = min((key for key, of in local if not _is_whole(of)), default=None)
 
     def may_reach(self, node: str) -> Iterable[ResourceSlice]:
         """Return the slices that name the node, and those that name none."""
@@ -108,10 +116,26 @@ def gather_pools(node: Node, slices: SliceIndex, features: Features) -> tuple[Po
             _add(newest, each)
     found = (_pool(key, of_node, slices, node, features) for key, of_node in newest.items())
     pools = [pool for pool in found if pool is not None]
-    foreign = slices.counters_of_one_node
+    foreign = slices.broken_counters
     if features.partitionable_devices and foreign and foreign not in newest:
         pools.append(Pool(foreign, unsupported=COUNTERS))
-    return tuple(sorted(pools, key=lambda pool: (pool.binding_conditions, pool.key)))
+    return tuple(sorted(_apart(pools), key=lambda pool: (pool.binding_conditions, pool.key)))
+
+
+def _apart(pools: Sequence[Pool]) -> Iterator[Pool]:
+    """Yield the pools, those with counters as unsupported where another driver's has their name.
+
+    Kubernetes 1.36 keeps counters by the name alone.
+    """
+    names = Counter(pool.key.pool for pool in pools if pool.counters)
+    for pool in pools:
+        mixed = pool.counters and names[pool.key.pool] > 1
+        yield _without_answer(pool, COUNTERS_OF_ONE_NAME) if mixed else pool
+
+
+def _without_answer(pool: Pool, why: str) -> Pool:
+    devices = (found._replace(unsupported=found.unsupported or why) for found in pool.devices)
+    return replace(pool, devices=tuple(devices), unsupported=why)
 
 
 def _key(each: ResourceSlice) -> PoolKey:
@@ -167,7 +191,8 @@ def _pool(
             return None
         whole = [each for each in every if each.generation == generation]
     if len(whole) != wanted:
-        return Pool(key, incomplete=True)
+        elsewhere = not any(each.access is None or _reaches(node, each.access) for each in of_node)
+        return Pool(key, incomplete=not elsewhere, unsupported=COUNTERS if elsewhere else "")
     return _built(key, of_node, whole, node, features)
 
 
@@ -183,7 +208,12 @@ def _built(
     devices = [(each, device) for each in ordered for device in each.devices]
     if len({device.name for _, device in devices}) < len(devices):
         return Pool(key, invalid=True)
-    unsupported = COUNTERS if any(_has_counters(each) for each in whole) else ""
+    counters = _counters(whole) if features.partitionable_devices else ()
+    unsupported = ", ".join(dict.fromkeys(said for each in whole for said in each.unsupported))
+    if counters and not _is_of(node, whole):
+        unsupported = COUNTERS
+    if counters is None and not unsupported:
+        return Pool(key, invalid=True)
     return Pool(
         key,
         tuple(
@@ -200,6 +230,7 @@ def _built(
             ]
         ),
         binding_conditions=any(device.binding_conditions for _, device in devices),
+        counters=counters or (),
         unsupported=unsupported,
     )
 
@@ -210,12 +241,37 @@ def _number(each: ResourceSlice) -> int:
     return MOST if is_shared else len(each.devices)
 
 
+def _is_of(node: Node, slices: Iterable[ResourceSlice]) -> bool:
+    """Say whether all devices of some slices are this node's."""
+    return all(
+        (each.access or device.access).node_name == node.name
+        for each in slices
+        for device in each.devices
+    )
+
+
 def _has_local(each: ResourceSlice) -> bool:
-    return each.shared_counters and each.access is not None and bool(each.access.node_name)
+    return bool(each.shared_counters and each.access is not None and each.access.node_name)
 
 
-def _has_counters(each: ResourceSlice) -> bool:
-    return each.shared_counters or any(device.consumes_counters for device in each.devices)
+def _is_whole(slices: Sequence[ResourceSlice]) -> bool:
+    """Say whether the newest generation of a pool is complete and valid."""
+    generation = max(each.generation for each in slices)
+    newest = [each for each in slices if each.generation == generation]
+    names = [device.name for each in newest for device in each.devices]
+    complete = {each.slice_count for each in newest} == {len(newest)}
+    return complete and len({*names}) == len(names) and _counters(newest) is not None
+
+
+def _counters(slices: Iterable[ResourceSlice]) -> tuple[CounterSet, ...] | None:
+    """Return the counters of a pool; None where devices consume others, or a set is there twice."""
+    found = tuple(each for of in slices for each in of.shared_counters)
+    known = {each.name: dict(each.counters).keys() for each in found}
+    consumed = (each for of in slices for device in of.devices for each in device.consumes_counters)
+    valid = len(known) == len(found) and all(
+        each.name in known and dict(each.counters).keys() <= known[each.name] for each in consumed
+    )
+    return found if valid else None
 
 
 def _beyond(device: Device, features: Features) -> str:

@@ -80,6 +80,13 @@ class NodeAccess:
     node_selector: tuple[NodeTerm, ...] | None = None
 
 
+class CounterSet(NamedTuple):
+    """Counters of one set by name, sorted: what there is of each, or what a device takes of it."""
+
+    name: str
+    counters: tuple[tuple[str, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A device of a slice.
@@ -93,7 +100,7 @@ class Device:
     content: DeviceContent
     taints: tuple[Taint, ...] = ()
     access: NodeAccess = NodeAccess()
-    consumes_counters: bool = False
+    consumes_counters: tuple[CounterSet, ...] = ()
     binding_conditions: bool = False
     unsupported: tuple[str, ...] = ()
 
@@ -102,8 +109,9 @@ class Device:
 class ResourceSlice:
     """A ResourceSlice: a part of one generation of a pool, which has `slice_count` slices.
 
-    `access` is None where each device says by itself which nodes reach it. `shared_counters` says
-    that it holds counters that devices of the pool consume. `devices` are in the order written.
+    `access` is None where each device says by itself which nodes reach it. `shared_counters` are
+    those that devices of the pool consume. `devices` are in the order written. `unsupported` names
+    what is not modelled and decides whether the pool is whole.
     """
 
     name: str
@@ -113,4 +121,5 @@ class ResourceSlice:
     generation: int = 1
     slice_count: int = 1
     access: NodeAccess | None = NodeAccess()
-    shared_counters: bool = False
+    shared_counters: tuple[CounterSet, ...] = ()
+    unsupported: tuple[str, ...] = ()

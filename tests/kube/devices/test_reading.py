@@ -22,7 +22,13 @@ from scheduling.model.devices.resource_claim import (
     MatchAttribute,
     Request,
 )
-from scheduling.model.devices.resource_slice import Attribute, AttributeKind, DeviceID, NodeAccess
+from scheduling.model.devices.resource_slice import (
+    Attribute,
+    AttributeKind,
+    CounterSet,
+    DeviceID,
+    NodeAccess,
+)
 from scheduling.model.devices.selectors import Answer
 from scheduling.model.node import Taint
 from tests.kube.devices.objects import (
@@ -89,7 +95,6 @@ def test_devices_may_say_by_themselves_which_nodes_reach_them() -> None:
             "requestPolicy of a capacity",
         ),
         ({"nodeAllocatableResources": {"cpu": {}}}, "nodeAllocatableResources"),
-        ({"consumesCounters": [{"compatibilityGroups": ["a"]}]}, "compatibilityGroups"),
         ({"attributes": {"ids": {"ints": [1]}}}, "attributes[ids] is a list"),
         ({"attributes": {"v": {"version": "1"}}}, "attributes[v] is no semantic version"),
         ({"attributes": {"n": {"int": "1"}}}, "attributes[n].int is of another type"),
@@ -126,15 +131,37 @@ def test_of_a_slice_that_is_not_understood_no_device_is() -> None:
 
 
 def test_counters_and_binding_conditions_are_noted() -> None:
-    counted = gpu("a", consumesCounters=[{"counterSet": "mem"}])
+    half = {"memory": {"value": "20Gi"}, "engines": {"value": "1"}}
+    counted = gpu("a", consumesCounters=[{"counterSet": "gpu-0", "counters": half}])
     bound = gpu("b", bindingConditions=["Attached"])
-    spec = slice_spec(counted, bound, sharedCounters=[{"name": "mem"}])
+    spec = slice_spec(counted, bound, sharedCounters=[{"name": "gpu-0", "counters": half}])
     of = resource_slice(decoded("s", spec)).resource_slice
-    assert of.shared_counters
+    taken = (CounterSet("gpu-0", (("engines", 1), ("memory", 20 * 2**30))),)
+    assert of.shared_counters == taken
     assert [(d.consumes_counters, d.binding_conditions) for d in of.devices] == [
-        (True, False),
-        (False, True),
+        (taken, False),
+        ((), True),
     ]
+
+
+@pytest.mark.parametrize("value", ["10E", "0.5", "much", None, True, {}])
+def test_counters_that_kubernetes_may_miscount_leave_the_pool_open(value: object) -> None:
+    """1.36 changes amounts beyond 64 bits as it counts."""
+    sets = [{"name": "gpu-0", "counters": {"memory": {"value": value}}}]
+    said = "spec.sharedCounters[0].counters[memory] is no whole number of 64 bits"
+    of = resource_slice(decoded("s", slice_spec(sharedCounters=sets))).resource_slice
+    assert said in of.unsupported
+    consumed = [{"counterSet": "gpu-0", "counters": {"memory": {"value": value}}}]
+    part = resource_slice(decoded("s", slice_spec(gpu("a", consumesCounters=consumed))))
+    assert part.resource_slice.unsupported == ()
+    assert any("is no whole number" in each for each in part.resource_slice.devices[0].unsupported)
+
+
+def test_groups_leave_the_whole_pool_open() -> None:
+    """1.37 leaves slices with them out, and so has the pool incomplete."""
+    odd = gpu("odd", consumesCounters=[{"compatibilityGroups": ["a"]}])
+    found = resource_slice(decoded("s", slice_spec(odd, gpu("even")))).resource_slice
+    assert found.unsupported == ("compatibilityGroups",)
 
 
 # ---- claims

@@ -11,6 +11,7 @@ from kube.codec.devices.extended_requests import extended_requests
 from kube.objects.core import Pod
 from tests.oracle.devices.claims import claim_spec, contending_specs
 from tests.oracle.devices.extended import lay_extended
+from tests.oracle.devices.partitions import PARTITIONS, lay_partitions
 from tests.oracle.devices.published import Published, given, published
 from tests.oracle.draw import Draw
 from tests.oracle.model import GANG, GATE, HIGH, POD_SET, Json, World, name_of
@@ -74,6 +75,7 @@ class _Making:
         self.draw = Draw(slot, name, Random(f"{seed}/devices"))
         self.order = Random(f"{seed}/{turn}/order")
         self.extended = Random(f"{seed}/extended")
+        self.partitions = Random(f"{seed}/partitions")
         self.random = self.draw.random
         self.objects = self.draw.objects
         self.present: set[str] = set()
@@ -85,7 +87,9 @@ class _Making:
         nodes = [self._node(at) for at in range(self.random.choice(counts))]
         found = published(self.draw, nodes)
         self.present |= found.oddities
-        self.objects += [*found.classes, *found.slices, *found.taken]
+        counters = lay_partitions(self.partitions, self.draw, found.slices)
+        self.present |= {PARTITIONS} if counters else set()
+        self.objects += [*found.classes, *found.slices, *counters, *found.taken]
         specs = [claim_spec(self.draw) for _ in range(self.random.choice((1, 2, 2, 3)))]
         if contend:
             self.present.add("contending claims")
@@ -220,7 +224,7 @@ class _Making:
             each["spec"] for each in self.objects if each["kind"] == "ResourceSlice"
         ]
         for each in slices:
-            devices = {device["name"] for device in each["devices"]}
+            devices = {device["name"] for device in each.get("devices", ())}
             same = (each["driver"], each["pool"]["name"]) == (result["driver"], result["pool"])
             if same and result["device"] in devices:
                 return each

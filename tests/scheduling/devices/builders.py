@@ -1,6 +1,7 @@
 """Devices, claims and nodes for tests, and selectors that need no CEL."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.pools import SliceIndex, gather_pools
@@ -18,6 +19,7 @@ from scheduling.model.devices.resource_claim import (
 from scheduling.model.devices.resource_slice import (
     Attribute,
     AttributeKind,
+    CounterSet,
     Device,
     DeviceContent,
     DeviceID,
@@ -57,6 +59,19 @@ def device(name: str, *, tainted: bool = False, **attributes: str) -> Device:
     values = ((key, Attribute(AttributeKind.STRING, each)) for key, each in attributes.items())
     taints = (Taint("broken", "", "NoSchedule"),) if tainted else ()
     return Device(name, DeviceContent(DRIVER, tuple(sorted(values))), taints)
+
+
+def partition(name: str, *, memory: int, of: str = "gpu-0", **attributes: str) -> Device:
+    """Return a device that consumes so much of the memory of a GPU."""
+    consumed = CounterSet(of, (("memory", memory),))
+    return replace(device(name, tainted=False, **attributes), consumes_counters=(consumed,))
+
+
+def counters(node: str, *, of: int = 1, **memory: int) -> ResourceSlice:
+    """Return the slice with the memory of each GPU of a node's pool."""
+    found = (CounterSet(name.replace("_", "-"), (("memory", n),)) for name, n in memory.items())
+    plain = slice_of([], node, name=f"counters-{node}", of=of)
+    return replace(plain, shared_counters=tuple(found))
 
 
 def slice_of(

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kube.devices.cel.faults import NotReadable
+from kube.devices.cel.values import quantity
 from scheduling.devices.pools import Pool, SliceIndex, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.model.constraints import NodeTerm, Requirement, Toleration
@@ -19,6 +21,7 @@ from scheduling.model.devices.resource_claim import (
 from scheduling.model.devices.resource_slice import (
     Attribute,
     AttributeKind,
+    CounterSet,
     Device,
     DeviceContent,
     DeviceID,
@@ -110,7 +113,7 @@ def _slice(read: Json) -> ResourceSlice:
         pool["generation"],
         pool["resourceSliceCount"],
         None if spec.get("perDeviceNodeSelection") else _access(spec),
-        bool(spec.get("sharedCounters")),
+        *_shared(spec),
     )
 
 
@@ -144,10 +147,46 @@ def _device(driver: str, read: Json) -> Device:
         content,
         tuple(Taint(each["key"], each.get("value", ""), each["effect"]) for each in _taints(read)),
         _access(read),
-        bool(read.get("consumesCounters")),
+        _consumed(read),
         bool(read.get("bindingConditions")),
         tuple(_unsupported(read)),
     )
+
+
+def _whole(text: str) -> int:
+    found = quantity(text).integer
+    if found is None:
+        raise NotReadable("counters beyond 64 bits")
+    return found
+
+
+def _shared(spec: Json) -> tuple[tuple[CounterSet, ...], tuple[str, ...]]:
+    consumed = [c for d in spec.get("devices") or () for c in d.get("consumesCounters", ())]
+    groups = ("compatibilityGroups",) if any("compatibilityGroups" in c for c in consumed) else ()
+    try:
+        return _counters(spec.get("sharedCounters"), "name"), groups
+    except NotReadable as fault:
+        return (CounterSet("unread", ()),), (str(fault),)
+
+
+def _counters(read: list[Json] | None, name: str) -> tuple[CounterSet, ...]:
+    return tuple(
+        CounterSet(
+            each[name],
+            tuple(
+                (counter, _whole(of["value"]))
+                for counter, of in sorted(each.get("counters", {}).items())
+            ),
+        )
+        for each in read or ()
+    )
+
+
+def _consumed(read: Json) -> tuple[CounterSet, ...]:
+    try:
+        return _counters(read.get("consumesCounters"), "counterSet")
+    except NotReadable:
+        return (CounterSet("unread", ()),)
 
 
 def _unsupported(read: Json) -> Iterator[str]:
@@ -155,6 +194,8 @@ def _unsupported(read: Json) -> Iterator[str]:
         yield "attributes"
     if any("requestPolicy" in each for each in read.get("capacity", {}).values()):
         yield "request policies"
+    if any(each.name == "unread" for each in _consumed(read)):
+        yield "counters beyond 64 bits"
 
 
 def _is_known(attribute: Json) -> bool:

@@ -17,7 +17,14 @@ from scheduling.model.devices.resource_claim import ClaimSpec, DeviceClass, Devi
 from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
 from scheduling.model.node import Node
 from scheduling.state.node_table import node_snapshot_of
-from tests.scheduling.devices.builders import DRIVER, TextSelectors, device, slice_of
+from tests.scheduling.devices.builders import (
+    DRIVER,
+    TextSelectors,
+    counters,
+    device,
+    partition,
+    slice_of,
+)
 
 GPU, BIG = class_resource("gpu"), class_resource("big")
 CLASSES = {"gpu": DeviceClass("gpu"), "big": DeviceClass("big", ("size=big",))}
@@ -51,6 +58,17 @@ def amounts(found: ClassResources, resource: str) -> tuple[list[int], list[int]]
 def pool_of(found: ClassResources, resource: str) -> Pool:
     [pool] = pools(found.nodes, found.reserved, GpuPools((resource,)))
     return pool
+
+
+def test_of_partitions_those_count_that_claims_find_one_after_the_other() -> None:
+    whole = partition("whole", memory=40, size="big")
+    parts = [partition(f"part-{at}", memory=10, size="small") for at in range(5)]
+    slices = [slice_of([whole, *parts], "a", of=2), counters("a", gpu_0=40, of=2)]
+    assert amounts(counted(*slices), GPU) == ([1, 0], [0, 0]), "the whole comes first"
+    assert amounts(counted(*slices, taken=[("a", "part-0")]), GPU) == ([4, 0], [1, 0])
+    assert amounts(counted(*slices, taken=[("a", "whole")]), BIG) == ([1, 0], [1, 0])
+    some = counted(*slices, taken=[("a", "part-1")])
+    assert BIG not in some.names, "no whole GPU is left"
 
 
 def test_a_device_counts_in_each_class_that_selects_it() -> None:

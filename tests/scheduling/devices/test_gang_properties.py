@@ -11,8 +11,19 @@ from scheduling.devices.allocator import allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
 from scheduling.devices.outcome import Allocated, Doubt, Undecided
 from scheduling.devices.steps import StepBudget
+from scheduling.model.devices.resource_slice import CounterSet
 from scheduling.model.shape.restrictions import Claims
-from tests.scheduling.devices.builders import RULES, claim, device, every, exactly, on_node
+from tests.scheduling.devices.builders import (
+    RULES,
+    claim,
+    counters,
+    device,
+    every,
+    exactly,
+    node_devices,
+    on_node,
+    slice_of,
+)
 
 STEPS = 1_000_000
 X, Y = exactly("type=X", name="x"), exactly("type=Y", name="y")
@@ -34,11 +45,14 @@ CLAIMS = [
 ]
 
 devices = st.builds(
-    lambda type_, numa, tainted: (type_, numa, tainted),
+    lambda type_, numa, tainted, memory: (type_, numa, tainted, memory),
     st.sampled_from("XY"),
     st.sampled_from("01"),
     st.integers(0, 5).map(lambda draw: draw == 0),
+    st.sampled_from([1, 1, 2, 3]),
 )
+memory = st.sampled_from([0, 0, 3, 4])
+"""Of a node's GPU whose partitions its devices are; 0 where they are not."""
 nodes = st.tuples(st.lists(devices, min_size=2, max_size=5), st.sampled_from([0, 0, 1, 2]))
 plain = st.sampled_from(CLAIMS[:6]).map(lambda one: (one,))
 pods = st.one_of(
@@ -53,17 +67,28 @@ def offers(draw: st.DrawFn, kinds: int) -> list[NodeOffer]:
     found = []
     for name in "ab"[: draw(st.integers(1, 2))]:
         content, taken = draw(nodes)
+        whole = draw(memory)
         made = [
-            device(f"{at}", tainted=tainted, type=type_, numa=numa)
-            for at, (type_, numa, tainted) in enumerate(content)
+            replace(
+                device(f"{at}", tainted=tainted, type=type_, numa=numa),
+                consumes_counters=consumed(part) if whole else (),
+            )
+            for at, (type_, numa, tainted, part) in enumerate(content)
         ]
         in_use = [f"{at}" for at in range(len(made)) if taken >> at & 1]
         most = tuple(draw(st.sampled_from([2, 2, 1, 0])) for _ in range(kinds))
         there = draw(st.one_of(st.just(()), st.just(()), pending))
-        alone = NodeOffer([name], on_node(*made, node=name, in_use=in_use), most)
+        slices = [slice_of(made, name, of=2), counters(name, gpu_0=whole, of=2)]
+        of_gpu = node_devices(*slices, node=name, in_use=in_use)
+        plain_devices = on_node(*made, node=name, in_use=in_use)
+        alone = NodeOffer([name], of_gpu if whole else plain_devices, most)
         offer = replace(alone, pending=there)
         found.append(offer if succeeds(offer, foreign(offer)) else alone)
     return found
+
+
+def consumed(memory: int) -> tuple[CounterSet, ...]:
+    return (CounterSet("gpu-0", (("memory", memory),)),)
 
 
 def succeeds(offer: NodeOffer, pods: Sequence[Claims]) -> bool:

@@ -1,23 +1,34 @@
 """Pools as a node sees them: what the tables of the real allocator do not ask of ours."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 from scheduling.devices.allocator import MAX_CLAIMS, TOO_MANY_CLAIMS, allocate
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.outcome import Allocated, NotAllocated, Outcome, Refusal, Unsupported
-from scheduling.devices.pools import COUNTERS, SLICE_COUNTS
+from scheduling.devices.pools import (
+    COUNTERS,
+    COUNTERS_OF_ONE_NAME,
+    SLICE_COUNTS,
+    SliceIndex,
+    gather_pools,
+)
 from scheduling.devices.steps import StepBudget
 from scheduling.model.constraints import NodeTerm, Requirement
+from scheduling.model.devices.features import DEFAULT_FEATURES
 from scheduling.model.devices.resource_claim import ClaimSpec
-from scheduling.model.devices.resource_slice import NodeAccess, ResourceSlice
+from scheduling.model.devices.resource_slice import NodeAccess
+from scheduling.model.node import Node
 from tests.scheduling.devices.builders import (
     RULES,
     claim,
+    counters,
     device,
     every,
     exactly,
     node_devices,
     on_node,
+    partition,
     slice_of,
 )
 
@@ -61,23 +72,86 @@ def test_slices_that_differ_in_their_number_are_unsupported() -> None:
     assert outcome(node_devices(one, two), ONE) == Unsupported(SLICE_COUNTS)
 
 
-def counters(node: str) -> ResourceSlice:
-    return replace(slice_of([], node, name=f"counters-{node}"), shared_counters=True)
-
-
-def test_counters_of_another_node_leave_mode_all_open() -> None:
-    """To 1.36 their pool is there on every node, and may be incomplete or invalid."""
-    node = node_devices(slice_of([device("gpu")], "a"), counters("b"))
+def test_counters_of_another_node_matter_to_mode_all_where_their_pool_is_broken() -> None:
+    """To 1.36 such a pool is there on every node, to 1.37 on its own."""
+    gpu = slice_of([device("gpu")], "a")
+    assert names(outcome(node_devices(gpu, counters("b", gpu_0=40)), ALL)) == ["gpu"]
+    node = node_devices(gpu, counters("b", gpu_0=40, of=2))
     assert names(outcome(node, ONE)) == ["gpu"]
     assert outcome(node, ALL) == Unsupported(COUNTERS)
 
 
-def test_a_device_of_a_pool_with_counters_is_passed_over_never_taken() -> None:
-    part = slice_of([device("part", type="X")], "a", of=2)
-    node = node_devices(part, replace(counters("a"), slice_count=2))
+HALVES = [partition(name, memory=20, type="half") for name in ("half-0", "half-1")]
+PARTS = [partition("whole", memory=40, type="whole"), *HALVES]
+HALF, WHOLE = claim(exactly("type=half")), claim(exactly("type=whole"))
+
+
+def gpu(*in_use: str, memory: int = 40) -> NodeDevices:
+    return node_devices(
+        slice_of(PARTS, "a", of=2), counters("a", gpu_0=memory, of=2), in_use=in_use
+    )
+
+
+def test_partitions_take_room_of_each_other() -> None:
+    assert names(outcome(gpu(), WHOLE)) == ["whole"]
+    assert names(outcome(gpu(), HALF, HALF)) == ["half-0", "half-1"]
+    assert outcome(gpu(), HALF, WHOLE) == outcome(gpu("half-1"), WHOLE) == REFUSED
+    assert names(outcome(gpu("half-0"), HALF)) == ["half-1"]
+    assert outcome(gpu("whole"), HALF) == REFUSED
+
+
+def test_a_choice_that_is_undone_gives_its_counters_back() -> None:
+    assert names(outcome(gpu(), ONE, ONE)) == ["half-0", "half-1"], "the whole came first"
+
+
+def test_counters_that_devices_in_use_exceed_leave_nothing() -> None:
+    assert outcome(gpu("whole", memory=30), HALF) == REFUSED
+
+
+def test_devices_that_consume_unknown_counters_make_the_pool_invalid() -> None:
+    for known in ({}, {"gpu_1": 40}):
+        node = node_devices(slice_of(PARTS, "a", of=2), counters("a", of=2, **known))
+        assert outcome(node, HALF) == NotAllocated(Refusal.POOL_INVALID, "gpu.example.com/a")
+
+
+def test_a_set_of_counters_that_is_there_twice_makes_the_pool_invalid() -> None:
+    sets = [replace(counters("a", gpu_0=40, of=3), name=name) for name in "xy"]
+    node = node_devices(slice_of(PARTS, "a", of=3), *sets)
+    assert outcome(node, HALF) == NotAllocated(Refusal.POOL_INVALID, "gpu.example.com/a")
+
+
+def test_counters_that_several_nodes_share_are_not_judged() -> None:
+    mine = slice_of([partition("part", memory=20, type="X")], "a", of=3)
+    others = replace(mine, name="b", access=NodeAccess(node_name="b"))
+    node = node_devices(mine, others, counters("a", gpu_0=40, of=3))
     assert outcome(node, claim(exactly("type=X"))) == Unsupported(COUNTERS)
     assert outcome(node, claim(exactly("type=Y"))) == REFUSED
     assert outcome(node, claim(exactly("error"))) == Unsupported(COUNTERS), "it may be invalid"
+
+
+def test_counters_of_two_drivers_in_pools_of_one_name_are_not_judged() -> None:
+    """1.36 keeps them by the name of the pool alone."""
+    mine = [slice_of(PARTS, "a", of=2), counters("a", gpu_0=40, of=2)]
+    theirs = [replace(each, driver="nic.example.com") for each in mine]
+    assert outcome(node_devices(*mine, *theirs), HALF) == Unsupported(COUNTERS_OF_ONE_NAME)
+
+
+def test_without_the_gate_no_device_with_counters_is_allocated() -> None:
+    off = replace(DEFAULT_FEATURES, partitionable_devices=False)
+    slices = SliceIndex([slice_of(PARTS, "a")])
+    pools = gather_pools(Node("a", {}, (), False, {}), slices, off)
+    rules = replace(RULES, features=off)
+    assert allocate([HALF], pools, frozenset(), rules, StepBudget(1000)) == REFUSED
+
+
+def test_nodes_with_other_partitions_are_not_alike() -> None:
+    def pattern(memory: int, part: int) -> Hashable:
+        parts = slice_of([partition("part", memory=part, type="half")], "a", of=2)
+        node = node_devices(parts, counters("a", gpu_0=memory, of=2))
+        return node.pattern([(HALF,)], RULES, StepBudget(1000))
+
+    assert pattern(40, 20) == pattern(40, 20)
+    assert len({pattern(40, 20), pattern(10, 20), pattern(40, 10)}) == 3
 
 
 def test_nodes_are_selected_by_label_and_by_name() -> None:
