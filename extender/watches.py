@@ -79,7 +79,9 @@ class Watches:
             Reflector(client, GANGS, Gang, self._sink(self._gang, self._gang_gone)),
         )
         # Without these only pods with claims wait, where gangs are to get devices.
-        self.devices = DeviceWatches(client, self._device_sink, lambda _: None)
+        self.devices = DeviceWatches(
+            client, self._device_sink, lambda api: self.ledger.devices.follow(api.version)
+        )
         self.ledger.devices.is_current = self._devices_are_current
 
     @property

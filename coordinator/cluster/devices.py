@@ -12,13 +12,10 @@ from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.device_index import DeviceIndex
 from kube.devices.selectors import CelSelectors
+from scheduling.model.devices.features import OLDEST, features_of, version_of
 from scheduling.model.devices.resource_claim import ResourceClaim, ResourceClaimTemplate
 from scheduling.model.gang import GangKey
 from scheduling.state.node_snapshot import NodeAttributes
-
-OLDEST = (1, 36)
-"""The first version of Kubernetes whose allocator has an order of its own: up to 1.35 pools come in
-the order of a map, which cannot be foreseen."""
 
 INSTEAD = "ask for the extended resource of a device plugin instead"
 
@@ -44,6 +41,7 @@ class Devices:
     def put_api(self, api: DeviceApiSeen) -> bool:
         """Take in which version of Kubernetes it is; says whether that is news."""
         before, self._api = self._api, api
+        self.index.follow(features_of(version_of(api.version)))
         return before != api
 
     @property
@@ -56,7 +54,7 @@ class Devices:
         if not api.served:
             return f"{where}, which does not serve resource.k8s.io/v1 ({INSTEAD})"
         if version_of(api.version) < OLDEST:
-            return f"{where} ({INSTEAD}; allowed from 1.36 on)"
+            return f"{where} ({INSTEAD}; allowed from 1.34 on)"
         return ""
 
     @property
@@ -139,12 +137,6 @@ class Devices:
             case ResourceClaimTemplate():
                 return self._by_template.get(fact.key, Counter()).keys()
         return frozenset()
-
-
-def version_of(text: str) -> tuple[int, int]:
-    """Read a version such as 1.37; (0, 0) where it is none."""
-    major, _, minor = text.partition(".")
-    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
 
 
 def _count(counts: Counter[GangKey], gang: GangKey, sign: int) -> None:

@@ -22,6 +22,7 @@ from scheduling.devices.keeping import OnTheWay, leaves_enough
 from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.model.amounts import Mask, Positions, Requests, is_extended
+from scheduling.model.devices.features import features_of, version_of
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest, Request
 from scheduling.model.gang import GangKey
 from scheduling.model.node import Node
@@ -131,6 +132,11 @@ class DeviceGuard:
     def drop(self, fact: DeviceFact) -> None:
         """Forget one."""
         self._index.drop(fact)
+        self._changed()
+
+    def follow(self, version: str) -> None:
+        """Take in which version of Kubernetes it is."""
+        self._index.follow(features_of(version_of(version)))
         self._changed()
 
     def see(self, kind: type[DeviceFact]) -> None:

@@ -14,6 +14,7 @@ from kube.devices.device_classes import ReadClass, classes_of_resources
 from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.resource_slices import ReadSlice
 from kube.devices.taint_rules import DeviceTaintRule, tainted
+from scheduling.model.devices.features import DEFAULT_FEATURES, Features
 from scheduling.model.devices.resource_claim import (
     Allocation,
     ClaimSpec,
@@ -48,6 +49,7 @@ class DeviceIndex:
     """
 
     def __init__(self) -> None:
+        self.features = DEFAULT_FEATURES
         self.edition = 0
         self.offered = 0
         """Grows with each change of classes, and of the nodes that slices name."""
@@ -70,6 +72,13 @@ class DeviceIndex:
         self._specs: Interned[ClaimSpec] = Interned(8 * MIB)
 
     # ---- what is told
+
+    def follow(self, features: Features) -> None:
+        """Take in what kube-scheduler does about devices here."""
+        changed = features != self.features
+        self.features = features
+        self.edition += changed
+        self.offered += changed
 
     def put(self, fact: DeviceFact) -> None:
         """Take in what is new or has changed."""
@@ -142,7 +151,8 @@ class DeviceIndex:
     def classes_of_resources(self) -> Mapping[str, str]:
         """Return the class of each resource that pods may ask for in place of a claim."""
         if self._resources is None or self._resources[0] != self.offered:
-            self._resources = self.offered, classes_of_resources(self._classes.values())
+            classes = self._classes.values() if self.features.extended_resources else ()
+            self._resources = self.offered, classes_of_resources(classes)
         return self._resources[1]
 
     def gives_any(self, asked: Iterable[ExtendedRequest]) -> bool:

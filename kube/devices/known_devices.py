@@ -18,7 +18,7 @@ def known_devices(
     return DeviceFacts(
         slices=tuple(index.slices.values()),
         taken=tuple(index.taken),
-        rules=Rules(index.classes, selectors),
+        rules=Rules(index.classes, selectors, index.features),
         edition=index.edition,
         pending=pending,
         resources=index.classes_of_resources.keys(),

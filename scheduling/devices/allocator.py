@@ -33,6 +33,7 @@ from scheduling.model.devices.resource_slice import Attribute, DeviceID
 MAX_CLAIMS = 8
 """More claims of one pod are not judged: the search is as deep as they have devices."""
 
+PARTS_OF_POOLS = "pools that are incomplete or invalid, on Kubernetes 1.34"
 TOO_MANY_CLAIMS = f"more than {MAX_CLAIMS} resource claims in one pod"
 
 
@@ -55,6 +56,8 @@ def allocate(
         return Unsupported(TOO_MANY_CLAIMS)
     if any(pool.unsupported == SLICE_COUNTS for pool in pools):
         return Unsupported(SLICE_COUNTS)
+    if not rules.features.passes_over_pools and any(p.incomplete or p.invalid for p in pools):
+        return Unsupported(PARTS_OF_POOLS)
     devices = tuple(
         found for pool in pools if not (pool.incomplete or pool.invalid) for found in pool.devices
     )

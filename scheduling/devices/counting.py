@@ -71,6 +71,9 @@ def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Countin
     """Return the counts for pods with such claims; None where counting is not exact."""
     if any(pool.unsupported == SLICE_COUNTS for pool in node.pools):
         return None
+    whole = not any(pool.incomplete or pool.invalid for pool in node.pools)
+    if not (whole or rules.features.passes_over_pools):
+        return None
     if not all(len(claims) <= MAX_CLAIMS and all(map(_countable, claims)) for claims in pods):
         return None
     drawn_on: dict[DeviceRequest, Candidates] = {}

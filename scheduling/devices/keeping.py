@@ -59,7 +59,7 @@ def _leaves_enough(
     if counts is not None:
         before = [(claims, 1) for claims in (*there.allocated, *there.perhaps, asked)]
         return counts.leaves(decided, before)
-    if there.perhaps:
+    if there.perhaps or not rules.features.pools_in_order:
         return False
     after = _after((*there.allocated, asked), node, rules, steps)
     return after is not None and _hold(there.waves, after, rules, steps)

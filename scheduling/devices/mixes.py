@@ -17,6 +17,11 @@ from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.shape.restrictions import Claims
 
+UNFORESEEN = (
+    "claims that counting does not decide, before Kubernetes 1.36 (ask for a number of devices of "
+    "a class, without alternatives, constraints or mode All)"
+)
+
 Mix = tuple[int, ...]
 InUse = frozenset[DeviceID]
 Unknown = Unsupported | Undecided
@@ -70,7 +75,7 @@ class NodeMixes:
         if self._counting:
             return self._counted
         found = {self._nothing: self.node.in_use}
-        for group in self._free if self.pending else order:
+        for group in order if self._is_foreseen else self._free:
             for mix, in_use in list(found.items()):
                 found.update(self._more(group, mix, in_use))
         return frozenset(found)
@@ -90,8 +95,8 @@ class NodeMixes:
         """Return the mixes that are allocated their devices if pods come in a certain order."""
         if self._counting:
             return Possible(self._counted)
-        if self.pending and self._takes_any:
-            return Possible(self._room, Undecided(Doubt.OTHERS))
+        if self._takes_any and not self._is_foreseen:
+            return Possible(self._room, self._doubt)
         states: defaultdict[Mix, set[InUse]] = defaultdict(set)
         states[self._nothing].add(self.node.in_use)
         for mix in self.most:
@@ -108,6 +113,18 @@ class NodeMixes:
         """Return how many pods of one group may come where no others do."""
         alone = (mix for mix in self.in_some_order.mixes if sum(mix) == mix[group])
         return max((mix[group] for mix in alone), default=0)
+
+    @property
+    def _is_foreseen(self) -> bool:
+        """Say whether it is known which devices each pod of the gang is given."""
+        return self.rules.features.pools_in_order and not self.pending
+
+    @property
+    def _doubt(self) -> Unknown:
+        if self.rules.features.pools_in_order:
+            return Undecided(Doubt.OTHERS)
+        unsupported = (each for each in self.refusals if isinstance(each, Unsupported))
+        return next(unsupported, Unsupported(UNFORESEEN))
 
     @property
     def _takes_any(self) -> bool:

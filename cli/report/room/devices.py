@@ -67,7 +67,7 @@ def count_devices(
     pending: dict[str, Pending] = {}
     for _, node, claims in coming:
         pending[node] = (*pending.get(node, ()), (claims, 1))
-    rules = Rules(index.classes, CelSelectors())
+    rules = Rules(index.classes, CelSelectors(), index.features)
     facts = DeviceFacts(tuple(index.slices.values()), tuple(index.taken), rules, 0, pending)
     devices = NodeDevicesIndex(facts)
     counted = with_classes(nodes, devices, pending)

@@ -20,6 +20,7 @@ from kube.foreseen.claim_quota import ONE_CLAIM, claims_over_quota
 from kube.objects.admission import ResourceQuota
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.devices.class_requests import ClassRequests, class_claims
+from scheduling.model.devices.features import Features
 from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.node_restrictions import with_claims
@@ -80,7 +81,7 @@ def _judged(
     short = _over_quota(standing, asking, given, devices, surroundings)
     hindrance = (
         _first_not_ready(asking, found, devices, surroundings.quotas)
-        or _cannot_be_used(asking, found)
+        or _cannot_be_used(asking, found, devices)
         or cannot_be_shared(standing, found, by_class, devices)
         or _several_kinds(standing, found, given, devices)
         or _listed_beside_claims(asking, surroundings.nodes, devices)
@@ -218,26 +219,26 @@ def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[Resource
 
 
 def _cannot_be_used(
-    asking: Iterable[ObservedPod], found: Mapping[str, PodClaims]
+    asking: Iterable[ObservedPod], found: Mapping[str, PodClaims], devices: Devices
 ) -> NotReady | None:
     """Name a claim that was allocated, and that it is not known of whether one more pod gets it."""
     for pod in asking:
         claims = found[pod.uid]
         for each in () if isinstance(claims, ClaimNotReady) else claims:
-            why = _why_not_used(pod, each)
+            why = _why_not_used(pod, each, devices.index.features)
             if why:
                 said = f"not supported by Muster; ResourceClaim {each.name} was {why}"
                 return NotReady(Reason.UNSUPPORTED, said)
     return None
 
 
-def _why_not_used(pod: ObservedPod, claim: ResourceClaim) -> str:
+def _why_not_used(pod: ObservedPod, claim: ResourceClaim, features: Features) -> str:
     given = claim.allocation
     if given is None:
         return ""
     if given.unsupported:
         return f"given devices with {', '.join(given.unsupported)} (claim other devices)"
-    if given.is_dated or pod.uid in claim.reserved_for:
+    if not features.dates_allocations or given.is_dated or pod.uid in claim.reserved_for:
         return ""
     return (
         "allocated by a kube-scheduler before 1.36, and later ones add no pod to it (make it anew)"

@@ -97,10 +97,10 @@ def test_a_claim_that_pods_share_is_only_known_once_they_exist() -> None:
 
 def test_where_claims_are_not_supported_the_version_is_named() -> None:
     reader = MemoryReader(World(*offering(a=4)).api.all)
-    reader.kubernetes = "1.35"
+    reader.kubernetes = "1.32"
     [found] = answers(fit(reader, gang("train", 1)))
     assert (found["fits"], found["reason"]) == ("No", "Unsupported")
-    assert "1.35" in found["message"]
+    assert "1.32" in found["message"]
 
 
 @pytest.mark.parametrize(("hard", "fits"), [(3, "Yes"), (2, "No")])

@@ -4,10 +4,12 @@ import pytest
 
 from coordinator.cluster.devices import Devices
 from coordinator.messages.events import DeviceApiSeen
+from kube.devices.device_classes import device_class
 from kube.devices.device_facts import DEVICE_WATCHES
 from scheduling.model.gang import GangKey
 from tests.coordinator.builders import TEAM
 from tests.coordinator.claimed import known_devices, put_claim, worker
+from tests.kube.devices.objects import decoded
 
 GANG = GangKey(TEAM, "a")
 
@@ -21,22 +23,34 @@ GANG = GangKey(TEAM, "a")
             "resourceClaims on Kubernetes 1.33, which does not serve resource.k8s.io/v1",
         ),
         (
-            "1.35",
+            "1.32",
             True,
-            "resourceClaims on Kubernetes 1.35 (ask for the extended resource of a device",
+            "resourceClaims on Kubernetes 1.32 (ask for the extended resource of a device",
         ),
         ("odd", True, "resourceClaims on Kubernetes odd"),
+        ("1.34", True, ""),
         ("1.36", True, ""),
         ("1.37", True, ""),
         ("2.0", True, ""),
     ],
 )
-def test_claims_are_decided_from_kubernetes_1_36_on(version: str, served: bool, said: str) -> None:
+def test_claims_are_decided_from_kubernetes_1_34_on(version: str, served: bool, said: str) -> None:
     devices = Devices()
     assert devices.put_api(DeviceApiSeen(version, served))
     assert devices.unsupported.startswith(said)
     assert bool(devices.unsupported) == bool(said)
     assert not devices.put_api(DeviceApiSeen(version, served))
+
+
+def test_a_class_gives_a_resource_from_kubernetes_1_36_on() -> None:
+    devices = Devices()
+    devices.index.put(device_class(decoded("gpu", {"extendedResourceName": "example.com/gpu"})))
+    given = devices.index.classes_of_resources
+    assert given["example.com/gpu"] == "gpu"
+    devices.put_api(DeviceApiSeen("1.35", served=True))
+    assert devices.index.classes_of_resources == {}
+    devices.put_api(DeviceApiSeen("1.36", served=True))
+    assert devices.index.classes_of_resources == given
 
 
 def test_what_is_not_known_yet_is_named() -> None:

@@ -154,7 +154,7 @@ def of_a_claim() -> str:
 
 def of_old_kubernetes() -> str:
     devices = known_devices()
-    devices.put_api(DeviceApiSeen("1.35", served=True))
+    devices.put_api(DeviceApiSeen("1.32", served=True))
     return waits_for_claims(devices, claimant(0))
 
 

@@ -32,6 +32,7 @@ from scheduling.model.pod import PodShape
 from scheduling.model.shape.restrictions import Claims
 from scheduling.model.verdict import Admitted, Refusal
 from scheduling.queueing.queues import one_queue
+from testbed.recipes import chosen_kubernetes
 from tests.oracle.devices.device_worlds import FOREIGN, is_foreign
 from tests.oracle.model import Json, World, name_of, pod_set_of
 from tests.oracle.question import Yes, cache_of, labels_of, released
@@ -73,7 +74,7 @@ def _in_group(pod: Json) -> Json:
 
 def tell(devices: Devices, objects: Iterable[Json]) -> None:
     """Take in all objects that say something of devices."""
-    devices.put_api(DeviceApiSeen("1.37", served=True))
+    devices.put_api(DeviceApiSeen(chosen_kubernetes().rpartition(".")[0], served=True))
     watches = {watch.resource.plural: watch for watch in DEVICE_WATCHES}
     for each in objects:
         watch = watches[_PLURALS[each["kind"]]]
@@ -113,7 +114,7 @@ def facts_of(world: World, devices: Devices) -> DeviceFacts:
     return DeviceFacts(
         slices=tuple(index.slices.values()),
         taken=tuple(index.taken),
-        rules=Rules(index.classes, devices.selectors),
+        rules=Rules(index.classes, devices.selectors, index.features),
         edition=index.edition,
         pending=_pending(world, devices),
         resources=index.classes_of_resources.keys(),

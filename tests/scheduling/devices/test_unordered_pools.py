@@ -1,0 +1,133 @@
+"""Kubernetes 1.34 and 1.35, where pools come in any order: yes and no against brute force."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from scheduling.devices.allocator import PARTS_OF_POOLS, allocate
+from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, foresee
+from scheduling.devices.keeping import OnTheWay, leaves_enough
+from scheduling.devices.mixes import UNFORESEEN
+from scheduling.devices.node_devices import NodeDevices
+from scheduling.devices.outcome import Allocated, Unsupported
+from scheduling.devices.steps import StepBudget
+from scheduling.model.devices.features import features_of, version_of
+from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.model.shape.restrictions import Claims
+from tests.scheduling.devices.builders import (
+    DRIVER,
+    RULES,
+    claim,
+    device,
+    exactly,
+    node_devices,
+    slice_of,
+)
+from tests.scheduling.devices.test_gang_properties import CLAIMS, pods_of
+
+OLDER = replace(RULES, features=features_of((1, 35)))
+EITHER = claim((exactly("type=X", name="x"), exactly("type=Y", name="y")))
+InUse = frozenset[DeviceID]
+
+plain = st.sampled_from(CLAIMS[:3]).map(lambda one: (one,))
+claims = st.one_of(plain, st.sampled_from([(), *((one,) for one in CLAIMS)]))
+gangs = st.lists(st.tuples(claims, st.integers(1, 2)), min_size=1, max_size=2)
+both_pools = st.tuples(*[st.lists(st.sampled_from(["X0", "X1", "Y0"]), max_size=2)] * 2)
+
+
+def in_two_pools(types: Sequence[Sequence[str]], name: str = "a") -> NodeDevices:
+    """Return a node with two pools of devices, each by its type and its NUMA node."""
+    return node_devices(*(pool(of, name, f"{name}-{at}") for at, of in enumerate(types)), node=name)
+
+
+def pool(types: Sequence[str], node: str, name: str) -> ResourceSlice:
+    made = [device(f"{name}-{at}", type=kind[0], numa=kind[1]) for at, kind in enumerate(types)]
+    return replace(slice_of(made, node, name=name), pool=name)
+
+
+def after(pod: Claims, node: NodeDevices, in_use: InUse) -> list[InUse | None]:
+    """What may be in use after one more pod, by the order of the pools; None if it is refused."""
+    found: list[InUse | None] = []
+    for order in permutations(node.pools):
+        outcome = allocate(pod, order, in_use, OLDER, StepBudget(100_000))
+        found.append(_taken(outcome) | in_use if isinstance(outcome, Allocated) else None)
+    return found
+
+
+def _taken(given: Allocated) -> InUse:
+    return frozenset(each.device for one in given.claims for each in one)
+
+
+def always(pods: Sequence[Claims], node: NodeDevices, in_use: InUse = frozenset()) -> bool:
+    return not pods or all(
+        then is not None and always(pods[1:], node, then) for then in after(pods[0], node, in_use)
+    )
+
+
+def sometimes(pods: Sequence[Claims], node: NodeDevices, in_use: InUse = frozenset()) -> bool:
+    return not pods or any(
+        then is not None and sometimes(pods[1:], node, then)
+        for then in after(pods[0], node, in_use)
+    )
+
+
+@given(gangs, both_pools)
+def test_yes_is_for_every_order_of_pools_and_no_for_none(
+    groups: list[tuple[Claims, int]], types: tuple[list[str], list[str]]
+) -> None:
+    gang, node = [ClaimGroup(*each) for each in groups], in_two_pools(types)
+    counts = tuple(each.count for each in gang)
+    verdict = foresee(gang, [NodeOffer(["a"], node, counts)], OLDER, StepBudget(1_000_000))
+    orders = set(permutations(pods_of(gang, counts)))
+    match verdict:
+        case Foreseen(placement, waves):
+            event("placed")
+            assert (placement, set(waves)) == ((("a", counts),), {0})
+            assert all(always(order, node) for order in orders)
+        case NoPlacement():
+            event("no placement")
+            assert not any(sometimes(order, node) for order in orders)
+        case Unsupported(feature):
+            event("unsupported")
+            assert feature == UNFORESEEN
+
+
+def foreseen(groups: Sequence[ClaimGroup], node: NodeDevices, version: str) -> object:
+    rules = replace(RULES, features=features_of(version_of(version)))
+    counts = tuple(each.count for each in groups)
+    return foresee(groups, [NodeOffer(["a"], node, counts)], rules, StepBudget(100_000))
+
+
+def test_what_counting_does_not_decide_is_unsupported_before_1_36() -> None:
+    node, pair = in_two_pools([["X0"], ["Y0"]]), [ClaimGroup((EITHER,), 2)]
+    assert isinstance(foreseen(pair, node, "1.36"), Foreseen)
+    assert foreseen(pair, node, "1.35") == Unsupported(UNFORESEEN)
+    assert isinstance(foreseen([ClaimGroup((claim(exactly()),), 2)], node, "1.35"), Foreseen)
+
+
+def test_pods_without_claims_go_anywhere() -> None:
+    node = in_two_pools([["X0"], ["Y0"]])
+    both = [ClaimGroup((), 1), ClaimGroup((EITHER,), 1)]
+    rules, elsewhere = replace(RULES, features=features_of((1, 35))), in_two_pools([[], []], "b")
+    offers = [NodeOffer(["a"], node, (1, 0)), NodeOffer(["b"], elsewhere, (1, 1))]
+    assert isinstance(foresee(both[:1], offers[:1], rules, StepBudget(1000)), Foreseen)
+    assert isinstance(foresee(both, offers, rules, StepBudget(1000)), NoPlacement)
+
+
+@pytest.mark.parametrize(("version", "is_known"), [("1.34", False), ("1.35", True)])
+def test_1_34_allocates_from_parts_of_pools(version: str, is_known: bool) -> None:
+    part = slice_of([device("part")], "a", name="part", of=2)
+    whole = replace(slice_of([device("whole")], "a"), driver=f"other.{DRIVER}")
+    found = foreseen([ClaimGroup((claim(exactly()),), 1)], node_devices(part, whole), version)
+    assert isinstance(found, Foreseen) if is_known else found == Unsupported(PARTS_OF_POOLS)
+
+
+def test_the_extender_lets_no_pod_pass_where_counting_does_not_decide() -> None:
+    node, steps = in_two_pools([["X0", "X1"], ["Y0"]]), StepBudget(100_000)
+    one, either = (claim(exactly()),), (EITHER,)
+    assert leaves_enough(one, OnTheWay((((one, 2),),)), node, OLDER, steps)
+    assert not leaves_enough(either, OnTheWay((((one, 1),),)), node, OLDER, steps)
