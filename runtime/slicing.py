@@ -68,7 +68,8 @@ async def _pause() -> None:
 def settle_heap() -> None:
     """Tell the collector that what exists now stays. Call it once, after the first sync.
 
-    A full collection with 5,000 pods takes 50 ms and finds nothing; frozen objects cost it 0.
+    A full collection with 5,000 pods takes 50 ms, with 5,000 nodes and 15,000 pods 0.3 s, and finds
+    nothing; frozen objects cost it 0.
     """
     gc.collect()
     gc.freeze()

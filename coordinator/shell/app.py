@@ -84,6 +84,7 @@ from kube.objects.ray import RayCluster, RayJob, RayService
 from kube.ray.ray_cluster import essential
 from kube.ray.ray_owner import essential_job, essential_service
 from kube.ray.wrapped_by import unwrapped, wrapped_by
+from runtime.slicing import settle_heap
 from scheduling.diagnosis.holes import GpuPools
 
 log = structlog.get_logger()
@@ -307,6 +308,7 @@ class Coordinator:
 
     async def _contend(self) -> None:
         await wait_synced(self.reflectors.values())
+        settle_heap()
         log.info("synced", pods=len(self.loop.state.known.cache.pods))
         settings, floor = self._settings, self._highest_epoch
 
