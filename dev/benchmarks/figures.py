@@ -4,9 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
 Points = tuple[Sequence[float], Sequence[float]]
 
 
@@ -26,6 +23,9 @@ class Panel:
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Write the panels side by side, as a PNG or an SVG by the end of the path."""
+    import matplotlib as mpl  # noqa: PLC0415 - most who import this draw nothing, and it takes 1 s
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
     mpl.rcParams.update({"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "muster"})
     figure = Figure(figsize=(5.5 * len(panels), 4), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]

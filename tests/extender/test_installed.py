@@ -45,6 +45,7 @@ from testbed.options import WITHOUT_WATCH_LIST, Options
 from testbed.waiting import wait_until
 from tests.extender.plot import QUICK, Plot
 from tests.extender.worlds import Json, pod
+from tests.manifests.base import documents
 
 pytestmark = pytest.mark.controlplane
 
@@ -101,10 +102,6 @@ def run_certs(cluster: Cluster, path: Path) -> str:
     done = subprocess.run(once, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def documents(path: Path) -> list[Json]:
-    return [each for each in yaml.safe_load_all(path.read_text()) if each]
 
 
 @pytest.fixture(scope="module")

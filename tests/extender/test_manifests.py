@@ -13,15 +13,12 @@ from extender.settings import PREFIX, Settings
 from extender.wake import WAKE_NAME
 from kube.devices.device_facts import DEVICE_WATCHES
 from kube.objects import names
+from tests.manifests.base import documents
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 EXTENDER = MANIFESTS / "extender"
 SCHEDULER = MANIFESTS / "scheduler"
-
-
-def documents(path: Path) -> list[Json]:
-    return [each for each in yaml.safe_load_all(path.read_text()) if each]
 
 
 OBJECTS = [each for name in ("rbac", "extender") for each in documents(EXTENDER / f"{name}.yaml")]

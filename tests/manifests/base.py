@@ -12,7 +12,9 @@ PROGRAMS = ("webhook", "coordinator", "certs")
 
 
 def documents(path: Path) -> list[Json]:
-    return [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each]
+    """Read a file of objects; with libyaml, for the definitions are long."""
+    text = path.read_text(encoding="utf-8")
+    return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
 OBJECTS = [

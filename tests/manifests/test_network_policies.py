@@ -5,18 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kube.objects import names
+from tests.manifests.base import documents
 from tests.manifests.test_workloads import DEPLOYMENTS
 
 Json = dict[str, Any]
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 FOLDER = MANIFESTS / "network-policies"
-
-
-def documents(path: Path) -> list[Json]:
-    return [each for each in yaml.safe_load_all(path.read_text()) if each]
 
 
 POLICIES = documents(FOLDER / "policies.yaml")

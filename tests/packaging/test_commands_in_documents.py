@@ -19,6 +19,7 @@ import yaml
 from benchmarks.cases import CASES
 from cli.__main__ import COMMANDS, main
 from cli.lazy_group import behind_command
+from tests.manifests.base import documents
 from tests.packaging.shell_blocks import (
     DOCUMENTS,
     Command,
@@ -34,7 +35,7 @@ from tests.packaging.tree import ROOT
 MANIFESTS = [
     each
     for path in sorted((ROOT / "manifests").rglob("*.yaml"))
-    for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    for each in documents(path)
     if isinstance(each, dict)
 ]
 VERBS = {
