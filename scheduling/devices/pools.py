@@ -209,9 +209,7 @@ def _built(
     if len({device.name for _, device in devices}) < len(devices):
         return Pool(key, invalid=True)
     counters = _counters(whole) if features.partitionable_devices else ()
-    unsupported = ", ".join(dict.fromkeys(said for each in whole for said in each.unsupported))
-    if counters and not _is_of(node, whole):
-        unsupported = COUNTERS
+    unsupported = _unsupported(node, whole, counters, features)
     if counters is None and not unsupported:
         return Pool(key, invalid=True)
     return Pool(
@@ -239,6 +237,21 @@ def _number(each: ResourceSlice) -> int:
     """Return how many pods the devices of a slice are enough for at most, one device each."""
     is_shared = any(device.content.allow_multiple_allocations for device in each.devices)
     return MOST if is_shared else len(each.devices)
+
+
+def _unsupported(
+    node: Node,
+    whole: Iterable[ResourceSlice],
+    counters: tuple[CounterSet, ...] | None,
+    features: Features,
+) -> str:
+    """Name what of a pool is not modelled, such as who has shares of a device with its counters."""
+    if counters and not _is_of(node, whole):
+        return COUNTERS
+    shares = (device.content.allow_multiple_allocations for of in whole for device in of.devices)
+    if counters and features.consumable_capacity and any(shares):
+        return SHARES
+    return ", ".join(dict.fromkeys(said for each in whole for said in each.unsupported))
 
 
 def _is_of(node: Node, slices: Iterable[ResourceSlice]) -> bool:

@@ -30,6 +30,32 @@ def add_slice(
     plot.add_of_no_namespace(RESOURCE_SLICES, name, {**spec, "devices": found})
 
 
+def add_partitions(plot: Plot, node: str, **parts: int) -> None:
+    """One GPU of four engines with its partitions: so many engines each takes, in this order."""
+    pool = {"name": plot.node(node), "generation": 1, "resourceSliceCount": 2}
+    spec = {"driver": driver(plot), "pool": pool, "nodeName": plot.node(node)}
+    shared = [{"name": "gpu-0", "counters": {"engines": {"value": "4"}}}]
+    plot.add_of_no_namespace(RESOURCE_SLICES, f"{node}-sets", {**spec, "sharedCounters": shared})
+    devices = [
+        {
+            "name": name.replace("_", "-"),
+            "attributes": {"engines": {"int": engines}},
+            "consumesCounters": [
+                {"counterSet": "gpu-0", "counters": {"engines": {"value": str(engines)}}}
+            ],
+        }
+        for name, engines in parts.items()
+    ]
+    plot.add_of_no_namespace(RESOURCE_SLICES, f"{node}-parts", {**spec, "devices": devices})
+
+
+def of_engines(plot: Plot, of_class: str, engines: int) -> Json:
+    """One partition of so many engines."""
+    text = f'device.attributes["{driver(plot)}"].engines == {engines}'
+    asked = {"deviceClassName": of_class, "selectors": [{"cel": {"expression": text}}]}
+    return {"name": "devices", "exactly": asked}
+
+
 def drop_slice(plot: Plot, node: str, kind: str = "gpu", generation: int = 1) -> None:
     """Take such a slice away."""
     with plot.cluster.api.session() as session:

@@ -16,11 +16,13 @@ from testbed.muster import Muster
 from testbed.nodes import NodeSpec
 from tests.controlplane.claimed_devices import (
     add_class,
+    add_partitions,
     add_slice,
     add_template,
     asking,
     drop_slice,
     given,
+    of_engines,
     request,
 )
 from tests.controlplane.forbidden_releases import forbidden_releases
@@ -142,6 +144,24 @@ def test_pods_that_would_take_the_devices_of_others_come_in_a_later_wave(plot: P
     placed = plot.status("waves")["placement"]["podSets"]
     waves = {each["name"]: each["assignments"][0].get("wave", 0) for each in placed}
     assert waves["either"] > waves["one"]
+
+
+def test_a_gang_takes_partitions_of_several_sizes_of_one_gpu(plot: Plot) -> None:
+    """They need not exist before. A gang that wants the whole GPU waits until it is free again."""
+    plot.add_node(16)
+    add_partitions(plot, "node", whole=4, half_0=2, half_1=2, part_0=1, part_1=1)
+    of_class = add_class(plot)
+    for name, engines in (("whole", 4), ("half", 2), ("part", 1)):
+        add_template(plot, name, of_engines(plot, of_class, engines))
+    groups = [group("half", 1, **asking("half")), group("part", 2, **asking("part"))]
+    plot.create(gang("parts", *groups))
+    plot.wait_running("parts", 4)
+    assert given(plot) == ["half-0", "part-0", "part-1"]
+    plot.create(gang("large", workers(1, "whole")))
+    plot.wait_phase("large", "Queued", "InsufficientResources")
+    plot.delete_whole("parts")
+    plot.wait_running("large", 2)
+    assert given(plot) == ["whole"]
 
 
 def test_a_claim_that_all_workers_share_is_allocated_once(plot: Plot) -> None:

@@ -9,6 +9,7 @@ from scheduling.devices.outcome import Allocated, NotAllocated, Outcome, Refusal
 from scheduling.devices.pools import (
     COUNTERS,
     COUNTERS_OF_ONE_NAME,
+    SHARES,
     SLICE_COUNTS,
     SliceIndex,
     gather_pools,
@@ -127,6 +128,14 @@ def test_counters_that_several_nodes_share_are_not_judged() -> None:
     assert outcome(node, claim(exactly("type=X"))) == Unsupported(COUNTERS)
     assert outcome(node, claim(exactly("type=Y"))) == REFUSED
     assert outcome(node, claim(exactly("error"))) == Unsupported(COUNTERS), "it may be invalid"
+
+
+def test_counters_of_devices_with_shares_are_not_judged() -> None:
+    """Which claims have a share of such a device is not known, nor whether any is left."""
+    content = replace(PARTS[0].content, allow_multiple_allocations=True)
+    parts = slice_of([replace(PARTS[0], content=content), *HALVES], "a", of=2)
+    node = node_devices(parts, counters("a", gpu_0=40, of=2))
+    assert outcome(node, HALF) == Unsupported(SHARES)
 
 
 def test_counters_of_two_drivers_in_pools_of_one_name_are_not_judged() -> None:
