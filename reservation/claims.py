@@ -10,6 +10,9 @@ from reservation.slots import Slot
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 
+ByKind = Mapping[tuple[str, str], ObservedPod]
+"""A pod by its pod set and shape."""
+
 
 def claims_of(pod: ObservedPod, index: DeviceIndex, node: Node | None = None) -> Claims | None:
     """Return what a pod is still to be allocated on a node; None where a claim is not there.
@@ -23,25 +26,19 @@ def claims_of(pod: ObservedPod, index: DeviceIndex, node: Node | None = None) ->
 
 
 def claims_of_slots(
-    vacant: Mapping[Slot, int],
-    pods: Iterable[ObservedPod],
-    index: DeviceIndex,
-    nodes: Mapping[str, Node],
+    vacant: Mapping[Slot, int], alike: ByKind, index: DeviceIndex, nodes: Mapping[str, Node]
 ) -> Iterator[tuple[Slot, int, Claims | None]]:
-    """Yield slots whose pods are to be allocated devices, and how many: these are like `pods`.
+    """Yield slots whose pods are to be allocated devices, and how many: they claim as `alike` do.
 
-    Of a pod set and shape one pod tells for all. None stands for claims that are not there.
+    None stands for claims that are not there.
     """
-    alike = by_kind(pods, index)
     for slot, count in vacant.items():
         pod = alike.get((slot.kind.pod_set, slot.kind.shape))
         if pod is not None and count > 0:
             yield slot, count, _of_another(pod, index, nodes.get(slot.node))
 
 
-def by_kind(
-    pods: Iterable[ObservedPod], index: DeviceIndex
-) -> Mapping[tuple[str, str], ObservedPod]:
+def by_kind(pods: Iterable[ObservedPod], index: DeviceIndex) -> ByKind:
     """Return one pod that may claim devices of each pod set and shape: it tells for its kind."""
     return {_kind(pod): pod for pod in pods if pod.claims or index.gives_any(pod.extended)}
 

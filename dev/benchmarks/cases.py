@@ -9,6 +9,7 @@ from benchmarks import (
     alive,
     backlog,
     burst,
+    claimed_filter,
     devices,
     dispatched,
     extender,
@@ -141,6 +142,11 @@ CASES = {
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
     "dispatch": Case(
         "What does a gang cost that is sent to another cluster?", 20, dispatched.measure
+    ),
+    "claimed-filter": Case(
+        "How long does the extender judge 5,000 nodes for a pod that claims a device?",
+        3,
+        claimed_filter.measure,
     ),
     "relist": Case("How long do calls take while pods are listed anew?", 3, relist.measure),
     "whole-nodes": Case(

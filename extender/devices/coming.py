@@ -3,11 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_index import DeviceIndex
-from reservation.claims import claims_of, claims_of_slots
+from reservation.claims import by_kind, claims_of, claims_of_slots
 from reservation.slots import SlotKind, kind_in, kind_of, settled_pods, vacant_slots
 from scheduling.devices.keeping import OnTheWay
 from scheduling.model.gang import GangKey
@@ -27,7 +28,7 @@ class PlacedGang(Protocol):
     def planned(self) -> Mapping[str, Placement]: ...  # noqa: D102
 
 
-@dataclass(slots=True)
+@dataclass
 class Coming:
     """The pods that are to be allocated devices on one node.
 
@@ -38,6 +39,11 @@ class Coming:
     decided: list[tuple[GangKey, int, str, Claims]] = field(default_factory=list)
     bound: list[Claims] = field(default_factory=list)
     unread: bool = False
+
+    @cached_property
+    def alone(self) -> OnTheWay:
+        """Return them where no pod is in flight."""
+        return self.beside({}, ())
 
     def beside(self, passed: Mapping[str, Claims], perhaps: Sequence[Claims]) -> OnTheWay:
         """Return them beside pods in flight: `passed` are here (by uid), `perhaps` may be.
@@ -57,54 +63,80 @@ class Coming:
         )
 
 
-def coming_to_nodes(
-    gangs: Iterable[tuple[GangKey, PlacedGang, Sequence[ObservedPod]]],
-    others: Iterable[ObservedPod],
-    index: DeviceIndex,
-    nodes: Mapping[str, Node],
-) -> Mapping[str, Coming]:
-    """List them: of gangs with their pods that have claims, and of bound pods of no gang.
-
-    Only nodes on which something is decided are listed.
-    """
-    found: defaultdict[str, Coming] = defaultdict(Coming)
-    for key, gang, pods in gangs:
-        for node, wave, uid, claims in _of_gang(gang, pods, index, nodes):
-            found[node].unread |= claims is None
-            if claims:
-                found[node].decided.append((key, wave, uid, claims))
-        for pod in settled_pods(pods):
-            if pod.node and (claims := claims_of(pod, index, nodes.get(pod.node))):
-                found[pod.node].bound.append(claims)
-    for pod in others:
-        if pod.node in found and not pod.terminal:
-            claims = claims_of(pod, index, nodes.get(pod.node))
-            found[pod.node].bound += [claims] if claims else []
-    return {node: each for node, each in found.items() if each.decided or each.unread}
+Decided = tuple[str, int, str, Claims | None]
+"""Node, wave and uid ("" for a slot without a pod), and what is to be allocated; None if unread."""
 
 
-def _of_gang(
+@dataclass(frozen=True, slots=True)
+class OfGang:
+    """What one gang is to get: what is `decided`, and by node the claims of pods that are bound."""
+
+    decided: Sequence[Decided]
+    bound: Sequence[tuple[str, Claims]]
+
+
+def coming_of_gang(
     gang: PlacedGang,
     pods: Sequence[ObservedPod],
     index: DeviceIndex,
     nodes: Mapping[str, Node],
-) -> Iterator[tuple[str, int, str, Claims | None]]:
-    """Yield node, wave and uid of what is decided and not bound yet."""
+) -> OfGang:
+    """Return what the pods of a gang are to get that have claims, and its vacant slots."""
+    bound = ((pod.node, claims_of(pod, index, nodes.get(pod.node))) for pod in settled_pods(pods))
+    return OfGang(
+        tuple(_decided(gang, pods, index, nodes)),
+        tuple((node, claims) for node, claims in bound if node and claims),
+    )
+
+
+def coming_to_nodes(
+    gangs: Mapping[GangKey, OfGang],
+    others: Iterable[ObservedPod],
+    index: DeviceIndex,
+    nodes: Mapping[str, Node],
+) -> Mapping[str, Coming]:
+    """List the pods to come by node: those of gangs, beside bound pods of no gang.
+
+    Only nodes on which something is decided are listed.
+    """
+    found: defaultdict[str, Coming] = defaultdict(Coming)
+    for key, of_gang in gangs.items():
+        for node, wave, uid, claims in of_gang.decided:
+            found[node].unread |= claims is None
+            if claims:
+                found[node].decided.append((key, wave, uid, claims))
+        for node, claims in of_gang.bound:
+            found[node].bound.append(claims)
+    for pod in others:
+        if pod.node in found and not pod.terminal:
+            mine = claims_of(pod, index, nodes.get(pod.node))
+            found[pod.node].bound += [mine] if mine else []
+    return {node: each for node, each in found.items() if each.decided or each.unread}
+
+
+def _decided(
+    gang: PlacedGang,
+    pods: Sequence[ObservedPod],
+    index: DeviceIndex,
+    nodes: Mapping[str, Node],
+) -> Iterator[Decided]:
+    """Yield what is decided and not bound yet."""
     settled: defaultdict[str, list[ObservedPod]] = defaultdict(list)
     for pod in settled_pods(pods):
         settled[pod.settled_on].append(pod)
+    alike = by_kind(pods, index)
     for node, placement in gang.slots.items():
         waves, here = _waves(placement), settled[node]
         for pod in (each for each in here if not each.node):
             kind, claims = kind_of(pod), claims_of(pod, index, nodes.get(node))
             yield node, waves.get(kind, 0) if kind else 0, pod.uid, claims
         vacant = vacant_slots(placement, here)
-        for slot, count, claims in claims_of_slots(vacant, pods, index, nodes):
+        for slot, count, claims in claims_of_slots(vacant, alike, index, nodes):
             for _ in range(count):
                 yield node, waves[slot.kind], "", claims
     for node, placement in gang.planned.items():
         vacant = vacant_slots(placement, ())
-        for _, count, claims in claims_of_slots(vacant, pods, index, nodes):
+        for _, count, claims in claims_of_slots(vacant, alike, index, nodes):
             for _ in range(count):
                 yield node, 0, "", claims
 

@@ -5,17 +5,24 @@ order in which that comes. Pods that were passed before have their devices, thou
 of them yet. Where any of this is not known, the pod is kept off: it is tried again.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from extender.devices.coming import Coming, PlacedGang, coming_to_nodes
+from extender.devices.coming import (
+    Coming,
+    OfGang,
+    PlacedGang,
+    coming_of_gang,
+    coming_to_nodes,
+)
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_facts import DeviceFact
 from kube.devices.device_index import DeviceIndex
 from kube.devices.known_devices import known_devices
+from kube.devices.resource_slices import ReadSlice
 from kube.devices.selectors import CelSelectors
 from reservation.claims import claims_of
 from scheduling.devices.keeping import OnTheWay, leaves_enough
@@ -23,7 +30,12 @@ from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.model.amounts import Mask, Positions, Requests, is_extended
 from scheduling.model.devices.features import features_of, version_of
-from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest, Request
+from scheduling.model.devices.resource_claim import (
+    ClaimSpec,
+    DeviceRequest,
+    Request,
+    ResourceClaim,
+)
 from scheduling.model.gang import GangKey
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
@@ -81,6 +93,9 @@ class DeviceGuard:
         self._gangs, self._known_nodes = gangs, known_nodes
         self._pods: dict[str, ObservedPod] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
+        self._by_claim: defaultdict[tuple[str, str], Counter[GangKey]] = defaultdict(Counter)
+        self._of_gang: dict[GangKey, OfGang] = {}
+        """What gangs are to get, of those that are as they were."""
         self._coming: Mapping[str, Coming] | None = {}
         self._nodes: NodeDevicesIndex | None = None
         self._news = False
@@ -93,7 +108,19 @@ class DeviceGuard:
         self._pods[pod.uid] = pod
         if pod.member is not None:
             self._members[pod.member.gang][pod.uid] = pod
+            self._count(pod, pod.member.gang, 1)
         self._note(pod)
+
+    def _count(self, pod: ObservedPod, gang: GangKey, sign: int) -> None:
+        """Count the gang among those that a claim concerns, or with -1 no more."""
+        self._of_gang.pop(gang, None)
+        for name in {each.claim for each in pod.claims if each.claim}:
+            counts = self._by_claim[pod.namespace, name]
+            counts[gang] += sign
+            if counts[gang] <= 0:
+                del counts[gang]
+            if not counts:
+                del self._by_claim[pod.namespace, name]
 
     def _note(self, pod: ObservedPod) -> None:
         if self._claims_any(pod):
@@ -104,6 +131,7 @@ class DeviceGuard:
 
     def node_changed(self, name: str) -> None:
         """Look anew at what is decided on a node, which may list other resources by now."""
+        self._of_gang.clear()
         if name in self._index.nodes_with_slices:
             self._changed()
 
@@ -114,6 +142,7 @@ class DeviceGuard:
             return
         if known.member is not None:
             key = known.member.gang
+            self._count(known, key, -1)
             del self._members[key][uid]
             if not self._members[key]:
                 del self._members[key]
@@ -121,22 +150,36 @@ class DeviceGuard:
 
     def gang_changed(self, key: GangKey) -> None:
         """Look at the slots of a gang anew."""
+        self._of_gang.pop(key, None)
         if key in self._members:
             self._changed()
 
     def put(self, fact: DeviceFact) -> None:
         """Take in a slice, class, claim, template or rule."""
         self._index.put(fact)
-        self._changed()
+        self._fact_changed(fact)
 
     def drop(self, fact: DeviceFact) -> None:
         """Forget one."""
         self._index.drop(fact)
+        self._fact_changed(fact)
+
+    def _fact_changed(self, fact: DeviceFact) -> None:
+        """Look anew at the gangs whose claims may be others; of slices their claims say nothing."""
+        match fact:
+            case ResourceClaim():
+                for key in self._by_claim.get(fact.key, ()):
+                    self._of_gang.pop(key, None)
+            case ReadSlice():
+                pass
+            case _:
+                self._of_gang.clear()
         self._changed()
 
     def follow(self, version: str) -> None:
         """Take in which version of Kubernetes it is."""
         self._index.follow(features_of(version_of(version)))
+        self._of_gang.clear()
         self._changed()
 
     def see(self, kind: type[DeviceFact]) -> None:
@@ -161,19 +204,21 @@ class DeviceGuard:
         """Return the pods that are to be allocated devices, by node."""
         if self._coming is None:
             others = (pod for pod in self._claiming() if not self._is_of_a_gang(pod))
-            nodes, of_gangs = self._known_nodes, self._of_gangs()
-            self._coming = coming_to_nodes(of_gangs, others, self._index, nodes)
+            of_gangs = dict(self._of_gangs())
+            self._coming = coming_to_nodes(of_gangs, others, self._index, self._known_nodes)
         return self._coming
 
     def _claiming(self) -> Iterator[ObservedPod]:
         return filter(self._claims_any, self._pods.values())
 
-    def _of_gangs(self) -> Iterator[tuple[GangKey, PlacedGang, list[ObservedPod]]]:
+    def _of_gangs(self) -> Iterator[tuple[GangKey, OfGang]]:
         for key in self._members.keys() & self._gangs.keys():
-            pods = filter(self._claims_any, self._members[key].values())
-            of_gang = [pod for pod in pods if self._is_of_a_gang(pod)]
-            if of_gang:
-                yield key, self._gangs[key], of_gang
+            if key not in self._of_gang:
+                pods = filter(self._claims_any, self._members[key].values())
+                mine = [pod for pod in pods if self._is_of_a_gang(pod)]
+                found = coming_of_gang(self._gangs[key], mine, self._index, self._known_nodes)
+                self._of_gang[key] = found
+            yield key, self._of_gang[key]
 
     def _is_of_a_gang(self, pod: ObservedPod) -> bool:
         gang = self._gangs.get(pod.member.gang) if pod.member is not None else None
@@ -208,6 +253,14 @@ class DeviceGuard:
             for name in names
         )
 
+    def _asked_on_all(
+        self, pod: ObservedPod, nodes: Mapping[int, Node]
+    ) -> Mapping[int, Claims | None]:
+        """Return what a pod is to be allocated on each node: the same on all for claims alone."""
+        if not pod.extended and not any(is_extended(name) for name, _ in pod.used):
+            return dict.fromkeys(nodes, self.claims(pod))
+        return {n: self._asked_on(pod, node) for n, node in nodes.items()}
+
     def _asked_on(self, pod: ObservedPod, node: Node) -> Claims | None:
         """Return what a pod is to be allocated on a node, by claim or as resources of classes."""
         if pod.extended:
@@ -241,9 +294,7 @@ class DeviceGuard:
         coming = self.coming
         decided = [n for n, each in enumerate(at.tolist()) if nodes[each].name in coming]
         here = {n: nodes[int(at[n])] for n in decided}
-        asked = {
-            n: claims for n, node in here.items() if (claims := self._asked_on(pod, node)) != ()
-        }
+        asked = {n: each for n, each in self._asked_on_all(pod, here).items() if each != ()}
         kept[[*asked]] = True
         if in_flight is None or self._index.unseen or not self.is_current():
             return kept
@@ -273,6 +324,8 @@ class DeviceGuard:
 
     def _beside(self, node: Node, in_flight: Sequence[InFlightClaims]) -> OnTheWay:
         """Return what is decided on a node beside the pods that may be there."""
+        if not in_flight:
+            return self.coming[node.name].alone
         claims = [(each, self._asked_on(each.pod, node)) for each in in_flight]
         passed = {each.pod.uid: found or () for each, found in claims if each.surely}
         perhaps = [found for each, found in claims if found and not each.surely]

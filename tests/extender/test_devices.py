@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from extender.filter import DEVICES, NO_ROOM, RESERVED, Filtered, filter_nodes
 from extender.ledger import Ledger
@@ -250,6 +252,68 @@ def test_the_facts_are_kept_by_what_is_told() -> None:
     assert ask(known, asked).unresolvable == KEPT
     known.devices.drop(resource_claim(decoded("of-other", ONE, {}, namespace=TEAM)))
     assert ask(known, asked).passed == AB
+
+
+Change = Callable[[Ledger, int], None]
+
+
+def put_worker(**where: str) -> Change:
+    return lambda known, at: known.put_pod(as_watched_pod(worker(f"w{at}", **where)))
+
+
+def put_by_resource(known: Ledger, at: int) -> None:
+    known.put_pod(as_watched_pod(by_resource(f"w{at}")))
+
+
+def put_stranger(known: Ledger, at: int) -> None:
+    known.put_pod(as_watched_pod(claiming(f"s{at}", on="a")))
+
+
+def put_slots(known: Ledger, at: int) -> None:
+    known.put_gang(as_gang(gang(slots={"a": at, "b": 1}, gpu=0)))
+
+
+def put_listing_node(known: Ledger, at: int) -> None:
+    known.put_node(as_node(node("a", gpu=at)))
+
+
+def drop_claim(known: Ledger, at: int) -> None:
+    known.devices.drop(resource_claim(decoded(f"of-w{at}", ONE, {}, namespace=TEAM)))
+
+
+def give_by_class(known: Ledger, at: int) -> None:
+    name_resource(known)
+
+
+CHANGES: tuple[Change, ...] = (
+    put_worker(),
+    put_worker(to="a"),
+    put_worker(on="a"),
+    put_by_resource,
+    put_stranger,
+    put_slots,
+    put_listing_node,
+    drop_claim,
+    lambda known, at: known.remove_pod(f"uid-w{at}"),
+    lambda known, at: put_claim(known, f"w{at}"),
+    lambda known, at: put_claim(known, f"s{at}"),
+    lambda known, at: put_claim(known, f"w{at}", ONE, "0", on="a"),
+    lambda known, at: put_slice(known, "a", *map(str, range(at))),
+    give_by_class,
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(CHANGES), st.integers(0, 2)), max_size=12))
+def test_what_is_known_of_a_gang_is_what_a_look_at_all_finds(
+    changes: list[tuple[Change, int]],
+) -> None:
+    known = a_gang_and_its_devices("0", "1", slots=2, gpu=0)
+    for change, at in changes:
+        change(known, at)
+        found = known.devices.coming
+        known.devices._of_gang.clear()
+        known.devices._changed()
+        assert found == known.devices.coming
 
 
 # ---- extended resources that a class gives
