@@ -180,8 +180,9 @@ recordings: venv ## write the recordings that tests/replay plays again
 	$(BIN)/python -m tests.replay.recorded
 
 .PHONY: allocator-records
-allocator-records: venv ## record what the allocator of kube-scheduler answers to its own tables (Go)
+allocator-records: venv ## record what kube-scheduler answers to its own tables of devices (Go)
 	$(BIN)/python -m tests.scheduling.devices.recorded
+	$(BIN)/python -m tests.kube.devices.plugin_recorded
 
 .PHONY: chart
 chart: venv build ## write the Helm chart in charts/muster from what kustomize builds of manifests
