@@ -12,7 +12,7 @@ OLDEST: Version = (1, 34)
 class Features:
     """The gates of dynamic resource allocation, and how it allocates; as it is since 1.36.
 
-    `pools_in_order`: pools come by name; else in the order of a map, which nobody can foresee.
+    `pools_in_order`: pools come by name; else in the order of a map, which cannot be foreseen.
     `passes_over_pools`: the devices of an incomplete or invalid pool are passed over.
     `dates_allocations`: a claim without a time was allocated before, and takes no further pod.
     """
