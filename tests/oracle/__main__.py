@@ -1,6 +1,7 @@
 """`python -m tests.oracle`: compares verdicts with kube-scheduler in as many cases as asked."""
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed.recipes import chosen_kubernetes
+from testbed.recipes import KUBERNETES_VARIABLE, chosen_kubernetes
 from tests.oracle.devices.device_trial import try_device_case
 from tests.oracle.stage import Stage
 from tests.oracle.tally import Outcome, Tally
@@ -34,6 +35,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--devices", action="store_true", help="worlds of devices by claim")
     parser.add_argument("--present", help="only cases in which this constraint is present")
     options = parser.parse_args(argv)
+    os.environ[KUBERNETES_VARIABLE] = options.kubernetes  # by it worlds are drawn and judged
     seeds = [f"{options.seed}/{at}" for at in range(options.cases)]
     if options.present:
         seeds = [seed for seed in seeds if options.present in world("w", seed).present]

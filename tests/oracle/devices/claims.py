@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from scheduling.model.devices.features import version_of
+from testbed.recipes import chosen_kubernetes
 from tests.oracle.devices.published import NUMA, class_name, driver
 from tests.oracle.draw import Draw
 from tests.oracle.model import Json
@@ -44,7 +46,9 @@ def _gpu(draw: Draw, **more: Any) -> Json:
 
 
 def _constraint(draw: Draw, requests: list[Json]) -> Json:
-    key = "distinctAttribute" if draw.happens(0.03) else "matchAttribute"
+    # Before 1.36 the API server refuses a constraint without an attribute to match.
+    old = version_of(chosen_kubernetes().rpartition(".")[0]) < (1, 36)
+    key = "distinctAttribute" if draw.happens(0.03) and not old else "matchAttribute"
     concerned = draw.maybe(0.3, lambda: [draw.random.choice(requests)["name"]], [])
     return {key: NUMA, **({"requests": concerned} if concerned else {})}
 
