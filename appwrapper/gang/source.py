@@ -14,13 +14,16 @@ from msgspec.structs import replace
 from appwrapper import phases
 from appwrapper.gang.pod_sets import foreseen_pods, pod_sets
 from appwrapper.gang.stand_in import StandIn
+from appwrapper.phases import Phase
 from kube.codec.fields import created_at
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Outlook
 from kube.gang.form import InForm
+from kube.gang.ray_cluster import made_for
 from kube.gang.source import Hindrance, Stage
 from kube.objects import names
 from kube.objects.base import Labels, OwnerReference
+from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
 from kube.ray.gang_terms import GangTerms, Misconfigured, PodSetTerms, Problem, gang_terms
 from kube.ray.ray_cluster import OptIn
@@ -32,6 +35,8 @@ from scheduling.queueing.membership import Selections
 MINUTE = 60.0
 
 _NO_MEMBER = "on a RayCluster, RayJob or RayService; an AppWrapper starts all that it wraps at once"
+
+_ENDS: Mapping[str, bool] = {Phase.SUCCEEDED: True, Phase.FAILED: False}
 
 MOST_ADDED = 2.0**31
 """That an AppWrapper can add to the priority of its pods, or take from it."""
@@ -45,7 +50,6 @@ class WrapperSource(InForm[StandIn]):
     offered: ClassVar = None
     dispatched: ClassVar = None
     over: ClassVar = None
-    takes_over: ClassVar = None
     may_exceed: ClassVar = True
     resumable: ClassVar = None
     refused_pods: ClassVar = ""
@@ -71,6 +75,11 @@ class WrapperSource(InForm[StandIn]):
         return replace(self.form, metadata=replace(meta, resource_version=""))
 
     @property
+    def takes_over(self) -> OwnerReference | None:
+        """The GangOffer that it was created for; what it wraps does not say so."""
+        return made_for(self.form.metadata)
+
+    @property
     def edition(self) -> int:
         """The generation of the AppWrapper itself."""
         return self.form.edited
@@ -85,12 +94,12 @@ class WrapperSource(InForm[StandIn]):
         group = self.form.metadata.annotations.get(names.TOGETHER)
         if group is not None:
             return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
-        return gang_terms(self.form, namespace_labels, selections, pod_sets)
+        return gang_terms(self.form, namespace_labels, selections, self.sets)
 
-    @property
-    def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
-        """The pod sets of its items."""
-        return pod_sets(self.form, {})
+    @staticmethod
+    def sets(form: RayCluster, minimums: Mapping[str, int]) -> tuple[PodSetTerms, ...]:
+        """Return the pod sets of its items."""
+        return pod_sets(form, minimums)
 
     @property
     def completions(self) -> Mapping[str, int]:
@@ -133,8 +142,13 @@ class WrapperSource(InForm[StandIn]):
         if phase in phases.QUEUED:
             return Stage.QUEUED
         if phase in phases.ACTIVE:
-            return Stage.CREATING if phase == phases.Phase.RESUMING else Stage.ACTIVE
+            return Stage.CREATING if phase == Phase.RESUMING else Stage.ACTIVE
         return Stage.LEAVING if phase in phases.LEAVING else Stage.OVER
+
+    @property
+    def succeeded(self) -> bool | None:
+        """What its phase says of its end."""
+        return _ENDS.get(self.form.phase)
 
     @property
     def why_stopped(self) -> str:

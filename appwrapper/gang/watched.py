@@ -1,6 +1,5 @@
 """Reduces a watched AppWrapper to the fields that its gang needs."""
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,9 @@ from appwrapper.gang.stand_in import StandIn, metadata_of, stand_in
 from appwrapper.phases import ACTIVE, OVER, Phase
 from appwrapper.remembered import Remembered
 from appwrapper.spec.items import read
+from appwrapper.spec.quota_names import counted
 from appwrapper.spec.wrapped import Wrapped
+from kube.gang.ray_cluster import is_offer
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import Labels, ObjectMeta
@@ -82,7 +83,7 @@ def _of_spec(wrapper: AppWrapper) -> StandIn:
         priority_slope=asked.priority_slope or 0.0,
         completions=dict(_completions(wrapped)),
         bare=frozenset(_bare(wrapped)),
-        objects=dict(Counter(_counted(wrapped))),
+        objects=counted(wrapped),
     )
 
 
@@ -111,13 +112,13 @@ def as_gang(kept: StandIn) -> StandIn:
 def _metadata(meta: ObjectMeta) -> ObjectMeta:
     """Have it opted in and held whatever it says: an AppWrapper that is Muster's is a gang.
 
-    Nothing that owns it is its RayJob.
+    Nothing that owns it is its RayJob; a GangOffer owns what was created for it.
     """
     held = {names.CREATE_PODS: names.CREATE_WHEN_ADMITTED, names.HELD: HELD}
     labels: Labels = {**meta.labels, names.OPT_IN: "true"}
-    return replace(
-        meta, labels=labels, annotations={**meta.annotations, **held}, owner_references=()
-    )
+    offers = tuple(each for each in meta.owner_references if is_offer(each))
+    annotations = {**meta.annotations, **held}
+    return replace(meta, labels=labels, annotations=annotations, owner_references=offers)
 
 
 def _completions(wrapped: Wrapped) -> Iterator[tuple[str, int]]:
@@ -133,28 +134,6 @@ def _bare(wrapped: Wrapped) -> Iterator[str]:
     for item in wrapped.items:
         if item.key[:2] == ("", "Pod"):
             yield from (pod_set.name for pod_set in item.pod_sets)
-
-
-def _counted(wrapped: Wrapped) -> Iterator[str]:
-    """Name of each object that is no Pod what quotas count it by; those of the core by two names.
-
-    The resource is guessed from the kind, as Kubernetes does where it was told of none. Where that
-    is wrong the creation is refused, and says so.
-    """
-    for item in wrapped.items:
-        group, kind = item.key[:2]
-        if (group, kind) == ("", "Pod"):
-            continue
-        resource = _plural(kind.lower())
-        yield f"count/{resource}.{group}" if group else f"count/{resource}"
-        if not group:
-            yield resource
-
-
-def _plural(kind: str) -> str:
-    if kind.endswith("y"):
-        return f"{kind[:-1]}ies"
-    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
 
 
 def _with_known_pods(spec: RayClusterSpec, wrapped: Wrapped, phase: str) -> RayClusterSpec:

@@ -31,7 +31,7 @@ from kube.objects.app_wrapper import (
     SchedulingSpec,
 )
 from kube.objects.base import ObjectMeta
-from kube.ray.known_keys import PREFIX, WRITTEN
+from kube.ray.known_keys import OF_COPIES, PREFIX, WRITTEN
 
 _SECONDS = "a whole number from 0 on"
 
@@ -73,7 +73,7 @@ def _metadata_faults(meta: ObjectMeta) -> Iterator[Fault]:
         allowed = f"at most {LONGEST} characters: it is written into labels"
         yield Fault("", "metadata.name", meta.name, allowed)
     for key in (*meta.labels, *meta.annotations):
-        if key in WRITTEN:
+        if key in WRITTEN - OF_COPIES:
             yield Fault("", "metadata", key, f"no key of {PREFIX} that Muster writes itself")
 
 

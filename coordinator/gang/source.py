@@ -1,18 +1,20 @@
 """Makes the source of a gang, and says what it means for the gang what that is."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
+from appwrapper.gang.offered import OfferedWrapper, OfferedWrapperSource
 from appwrapper.gang.source import WrapperSource
 from appwrapper.gang.stand_in import StandIn
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.demand import NotReady
 from kube.codec.observed_pod import ObservedPod
 from kube.gang.dispatched import DispatchedForm, DispatchedSource
-from kube.gang.nested import RAY_CLUSTER
 from kube.gang.offer import OfferForm, OfferSource
 from kube.gang.ray_cluster import RayClusterSource
+from kube.gang.sent import kind_referred
 from kube.gang.source import GangSource, Offered
 from kube.objects.base import ObjectMeta
 from kube.objects.ray import RayCluster
@@ -24,13 +26,17 @@ from scheduling.model.holder import offer_gang
 from scheduling.model.verdict import Reason
 
 
+_SOURCES: Mapping[type[RayCluster], Callable[[Any], GangSource]] = {
+    OfferForm: OfferSource,
+    OfferedWrapper: OfferedWrapperSource,
+    DispatchedForm: DispatchedSource,
+    StandIn: WrapperSource,
+}
+
+
 def source_of(told: RayCluster) -> GangSource:
     """Return what answers for an object that a watch told; nothing else asks what that is."""
-    if isinstance(told, OfferForm):
-        return OfferSource(told)
-    if isinstance(told, DispatchedForm):
-        return DispatchedSource(told)
-    return WrapperSource(told) if isinstance(told, StandIn) else RayClusterSource(told)
+    return _SOURCES.get(type(told), RayClusterSource)(told)
 
 
 def offer_of(source: GangSource, cache: ClusterCache) -> GangSource | None:
@@ -61,11 +67,10 @@ def followers_of(offer: ObjectMeta, offered: Offered, cache: ClusterCache) -> li
 
 
 def _is_meant(source: GangSource, offered: Offered) -> bool:
-    """Say whether a RayCluster is what an offer is about, or was made by it."""
-    if offered.kind == RAY_CLUSTER:
-        return source.metadata.name == offered.name
-    maker = controller_of(source.metadata)
-    return maker is not None and (maker.kind, maker.name) == (offered.kind, offered.name)
+    """Say whether a gang is what an offer is about, or was made by it."""
+    found = source.owner, controller_of(source.metadata)
+    meant = offered.kind, offered.name
+    return any(each is not None and (kind_referred(each), each.name) == meant for each in found)
 
 
 def opt_in_of(source: GangSource, cache: ClusterCache) -> OptIn:

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from appwrapper.gang.offered import readers_of_offers
 from appwrapper.gang.stand_in import StandIn
 from appwrapper.gang.watched import AppWrapperReading
 from coordinator import metrics
@@ -252,7 +253,8 @@ class Coordinator:
     def _offers(self) -> dict[str, Reflector[Any]]:
         """Watch what other clusters ask about."""
         watch, event = GANG_OFFERS.plural, sinks.offer_event
-        how = {"project": as_listed, **LENIENT}
+        readers = readers_of_offers() if self._settings.app_wrappers else {}
+        how = {"project": partial(as_listed, readers=readers), **LENIENT}
         return {watch: self._watch(watch, GANG_OFFERS, GangOffer, event, **how)}
 
     def _node_requests(self) -> dict[str, Reflector[Any]]:

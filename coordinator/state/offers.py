@@ -19,8 +19,8 @@ from coordinator.state.agenda import LATER
 from coordinator.state.created import (
     created_for,
     end_of,
-    followers,
     has_pods,
+    may_have_pods,
     of_its_name,
     stop_pods,
     why_stopped,
@@ -35,8 +35,9 @@ from dispatcher.protocol.offering import (
     next_move,
     seconds_left,
 )
-from kube.gang.nested import RAY_CLUSTER, RAY_JOB
+from kube.gang.nested import RAY_CLUSTER
 from kube.gang.offer import OfferForm
+from kube.gang.sent import ENDING
 from kube.objects.base import ObjectMeta
 from kube.objects.clusters.dispatch import ENDS, JOB_GONE
 from kube.objects.clusters.gang_offer import FINALIZER
@@ -171,7 +172,7 @@ def _due(look: _Look) -> Iterator[float]:
     if look.phase is Phase.STARTED and look.created is None and progress.started_at is not None:
         yield max(progress.started_at + CREATE_SECONDS, now + LATER)
     ends = look.phase is Phase.STARTED and (_end(look) or _noted_stop(look)) is not None
-    if ends and not followers(look.known, look.form):
+    if ends and not may_have_pods(look.known, look.form):
         yield now + LATER  # for its last pods
     if look.form.metadata.deletion_timestamp is not None:
         yield now + LATER
@@ -292,7 +293,7 @@ def _end(look: _Look) -> Closing | None:
         return end, f"{look.title} has ended"
     if look.form.metadata.deletion_timestamp is not None or _noted_stop(look) is not None:
         return None  # where it is gone, it was deleted for that
-    if look.form.kind == RAY_JOB and look.progress.had_object and look.created is None:
+    if look.form.kind in ENDING and look.progress.had_object and look.created is None:
         return JOB_GONE, f"{look.title} was deleted, and how it ended is not known"
     return None
 

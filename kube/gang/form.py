@@ -1,5 +1,6 @@
 """Answers the questions of GangSource that all objects in the form of a RayCluster share."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -44,8 +45,13 @@ class InForm(Generic[F]):
 
     @property
     def pod_sets_wanted(self) -> tuple[PodSetTerms, ...]:
-        """The head and its worker groups."""
-        return ray_pod_sets(self.form, {})
+        """Those of its spec."""
+        return self.sets(self.form, {})
+
+    @staticmethod
+    def sets(form: RayCluster, minimums: Mapping[str, int]) -> tuple[PodSetTerms, ...]:
+        """Return the head and its worker groups, which some kinds have not."""
+        return ray_pod_sets(form, minimums)
 
     def replaces(self, pod_set: str) -> bool:  # noqa: ARG002 - of every set
         """KubeRay makes every pod again."""

@@ -4,14 +4,17 @@ Nothing of it exists until the offer is accepted, so that it is decided on fores
 RayCluster is. The RayCluster that is created then is a gang of its own, and takes the room over.
 """
 
+import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from msgspec.structs import replace
 
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import NeverAdmitted, Outlook, foreseen_gang
 from kube.gang.nested import RAY_CLUSTER, nested
+from kube.gang.sent import WRAPPER_RESOURCES, kind_of
 from kube.gang.source import Hindrance, Offered, Stage
 from kube.gang.without_pods import WithoutPods, held
 from kube.objects import names
@@ -59,16 +62,24 @@ class OfferForm(RayCluster, frozen=True):
     refused: str = ""
 
 
-def form_of(offer: GangOffer) -> OfferForm:
-    """Return what is kept of a GangOffer."""
+Reader: TypeAlias = Callable[[GangOffer], OfferForm]
+"""Reads the template of a GangOffer: the spec of a RayCluster, and what is wrong with it."""
+
+NO_READERS: Mapping[str, Reader] = {}
+
+
+def form_of(offer: GangOffer, readers: Mapping[str, Reader] = NO_READERS) -> OfferForm:
+    """Return what is kept of a GangOffer; `readers` has those of other kinds than Ray's, by kind."""
     asked, over = offer.spec.template, offer.status.phase == CLOSED
-    spec, _, problems, fault = nested(asked.kind, asked.spec)
-    like = RayCluster(metadata=_metadata(offer.metadata, asked.labels, asked.annotations))
-    found = ray_cluster.essential(replace(like, spec=replace(spec, suspend=True, managed_by=None)))
-    return OfferForm(
-        metadata=found.metadata,
+    kind = kind_of(asked.api_version, asked.kind)
+    read = readers.get(kind, _unread if kind in WRAPPER_RESOURCES else _of_ray)(offer)
+    metadata = _metadata(offer.metadata, asked.labels, asked.annotations)
+    spec = replace(read.spec, suspend=True, managed_by=None)
+    found = ray_cluster.essential(replace(read, metadata=metadata, spec=spec))
+    return replace(
+        found,
         spec=without_templates(found.spec) if over else found.spec,
-        kind=asked.kind,
+        kind=kind,
         successor=asked.name,
         manager=offer.spec.manager,
         attempt=offer.spec.attempt,
@@ -76,14 +87,23 @@ def form_of(offer: GangOffer) -> OfferForm:
         lost_after=offer.spec.lost_after_seconds,
         answer=offer.status,
         finalizers=offer.metadata.finalizers,
-        problems=problems,
-        refused=fault and f"spec.template.{fault}",
+        refused=found.refused and f"spec.template.{found.refused}",
     )
 
 
-def as_listed(offer: GangOffer) -> OfferForm:
+def _of_ray(offer: GangOffer) -> OfferForm:
+    asked = offer.spec.template
+    spec, _, problems, fault = nested(asked.kind, asked.spec)
+    return OfferForm(spec=spec, problems=problems, refused=fault)
+
+
+def _unread(offer: GangOffer) -> OfferForm:  # noqa: ARG001 - whatever it asks about
+    return OfferForm(refused="kind: AppWrappers are not switched on here (component app-wrapper)")
+
+
+def as_listed(offer: GangOffer, readers: Mapping[str, Reader] = NO_READERS) -> OfferForm:
     """Return what a watch keeps of a GangOffer, under its own name: it finds it by that."""
-    form = form_of(offer)
+    form = form_of(offer, readers)
     return replace(form, metadata=replace(form.metadata, name=offer.metadata.name))
 
 
@@ -152,7 +172,7 @@ class OfferSource(WithoutPods[OfferForm]):
             return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
         if self.form.problems:
             return Misconfigured(self.form.problems)
-        return gang_terms(self.form, namespace_labels, selections)
+        return gang_terms(self.form, namespace_labels, selections, self.sets)
 
     def foresee(self, admission: Admission) -> Outlook:
         """Work out its pods as KubeRay will make them for its RayCluster."""
@@ -163,7 +183,7 @@ class OfferSource(WithoutPods[OfferForm]):
 
     def resumed(self) -> "OfferSource":
         """Return it as it is once its pods may come."""
-        return OfferSource(ray_cluster.resumed(self.form))
+        return dataclasses.replace(self, form=ray_cluster.resumed(self.form))
 
     @property
     def stage(self) -> Stage:

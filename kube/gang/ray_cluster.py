@@ -9,7 +9,7 @@ from kube.foreseen.gang import Outlook, foreseen_gang
 from kube.gang.form import InForm
 from kube.gang.source import Hindrance
 from kube.objects import names
-from kube.objects.base import Labels, OwnerReference
+from kube.objects.base import Labels, ObjectMeta, OwnerReference
 from kube.objects.clusters.gang_offer import OFFER_KIND
 from kube.objects.ray import RayCluster
 from kube.ray import ray_cluster
@@ -35,6 +35,7 @@ class RayClusterSource(InForm[RayCluster]):
     no_pods: ClassVar = _NO_PODS
     stopped_by_user: ClassVar = False
     stage: ClassVar = None
+    succeeded: ClassVar = None
     why_late: ClassVar = " (is KubeRay running?)"
     why_stopped: ClassVar = ""
     stops_whole: ClassVar = False
@@ -74,8 +75,8 @@ class RayClusterSource(InForm[RayCluster]):
     def takes_over(self) -> OwnerReference | None:
         """The GangOffer that owns it, or its RayJob: it starts in the room of that one."""
         meta = self.form.metadata
-        mine = next((each for each in meta.owner_references if _is_offer(each)), None)
-        return mine or _made_for(meta.annotations.get(names.MADE_FOR, ""))
+        mine = next((each for each in meta.owner_references if is_offer(each)), None)
+        return mine or made_for(meta)
 
     def terms(self, namespace_labels: Labels, selections: Selections) -> GangTerms | Misconfigured:
         """Read what it asks for."""
@@ -129,11 +130,12 @@ class RayClusterSource(InForm[RayCluster]):
         return 0
 
 
-def _made_for(note: str) -> OwnerReference | None:
-    """Read which GangOffer its RayJob or RayService was created for."""
-    name, _, uid = note.partition("/")
+def made_for(meta: ObjectMeta) -> OwnerReference | None:
+    """Read which GangOffer an object, or what made it, was created for."""
+    name, _, uid = meta.annotations.get(names.MADE_FOR, "").partition("/")
     return OwnerReference(names.API_VERSION, OFFER_KIND, name, uid) if uid else None
 
 
-def _is_offer(owner: OwnerReference) -> bool:
+def is_offer(owner: OwnerReference) -> bool:
+    """Say whether what is referred to is a GangOffer."""
     return owner.kind == OFFER_KIND and owner.api_version.partition("/")[0] == names.GROUP

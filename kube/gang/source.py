@@ -46,7 +46,7 @@ class Offered(NamedTuple):
     """What is to stand in the place of a gang that is only asked about."""
 
     kind: str
-    """Of what is created for it: itself a RayCluster, or what makes one."""
+    """Of what is created for it: itself a gang, or what makes one."""
     name: str
     is_started: bool
     """Whether that may start: the offer was accepted, and the member's coordinator said so."""
@@ -155,6 +155,10 @@ class GangSource(Protocol):
     @property
     def over(self) -> Hindrance | None:
         """Why it never starts again, of one that ran elsewhere and ended there; None of others."""
+
+    @property
+    def succeeded(self) -> bool | None:
+        """How it ended, by the word of the other program; None while it has not, and of others."""
 
     @property
     def stage(self) -> Stage | None:

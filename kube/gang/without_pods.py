@@ -30,6 +30,7 @@ class WithoutPods(InForm[F]):
     completions: ClassVar = _NO_COMPLETIONS
     may_exceed: ClassVar = False
     resumable: ClassVar = None
+    succeeded: ClassVar = None
     why_late: ClassVar = ""
     why_stopped: ClassVar = ""
     refused_pods: ClassVar = ""

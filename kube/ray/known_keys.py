@@ -37,7 +37,10 @@ ANNOTATIONS = frozenset(
 LABELS = frozenset((names.HEAD_FAULT_TOLERANCE,))
 """Keys that are read as a label only: rules of the API server select by them."""
 
-WRITTEN = frozenset(
+OF_COPIES = frozenset((names.MADE_FOR, names.MANAGER, names.ORIGIN, names.SENT))
+"""Keys that the dispatcher writes on what it creates on another cluster."""
+
+WRITTEN = OF_COPIES | frozenset(
     (
         names.FENCE,
         names.RELEASED,
@@ -45,10 +48,6 @@ WRITTEN = frozenset(
         names.TOLD,
         names.HELD,
         names.WOKEN,
-        names.MADE_FOR,
-        names.MANAGER,
-        names.ORIGIN,
-        names.SENT,
         names.NODES_FOR,
         names.NODES_ASKED,
         names.NODES_ATTEMPT,

@@ -12,6 +12,7 @@ import msgspec
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Foreseen, ForeseenPodSet, Outlook
 from kube.gang.nested import SPEC_FIELDS
+from kube.gang.sent import RAY_RESOURCES
 from kube.gang.source import GangSource
 from kube.objects import names
 from kube.objects.pod_templates import TemplatePod
@@ -37,9 +38,10 @@ def foresee_in(api: Api) -> Any:
 
 
 def _offered(api: Api, source: GangSource, admission: Admission) -> Outlook:
-    """Foresee the pods of the RayCluster that an offer is about."""
-    outlook = source.foresee(admission)
-    if not isinstance(outlook, Foreseen):
+    """Foresee the pods of the RayCluster that an offer is about; of others it says them itself."""
+    outlook, offered = source.foresee(admission), source.offered
+    is_of_ray = offered is not None and offered.kind in RAY_RESOURCES
+    if not isinstance(outlook, Foreseen) or not is_of_ray:
         return outlook
     offer = api.get(Key("gangoffers", source.metadata.namespace, source.owner.name))
     asked = offer["spec"]["template"]

@@ -14,6 +14,7 @@ def offer(name: str, cluster: Json, attempt: int = 1, **spec: object) -> Json:
     """A GangOffer that asks for a RayCluster."""
     meta = cluster["metadata"]
     template = {
+        "apiVersion": cluster["apiVersion"],
         "kind": cluster["kind"],
         "name": meta["name"],
         "labels": meta["labels"],

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from appwrapper.gang.offered import readers_of_offers
 from appwrapper.gang.watched import AppWrapperReading
 from coordinator.cluster.admission_rules import KINDS
 from coordinator.cluster.cache import ClusterCache
@@ -96,7 +97,7 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
         "pods": reduce,
         "rayclusters": as_watched,
         "appwrappers": AppWrapperReading(),
-        "gangoffers": as_listed,
+        "gangoffers": partial(as_listed, readers=readers_of_offers()),
         "rayjobs": job_as_watched,
         "rayservices": service_as_watched,
     }

@@ -29,10 +29,10 @@ from kube.api.errors import (
     is_of_what_goes,
 )
 from kube.api.lease import Lease
-from kube.api.resources import GANG_OFFERS, LEASES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES
+from kube.api.resources import GANG_OFFERS, LEASES, PODS, RAY_CLUSTERS
 from kube.codec.pod_patches import Operation
 from kube.codec.status_patches import fields_patch
-from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
+from kube.gang.sent import RESOURCES
 from kube.objects import names
 from kube.objects.base import Present
 from scheduling.model.gang import GangKey
@@ -41,9 +41,6 @@ log = structlog.get_logger()
 
 OTHER_LEADER = "OtherLeader"
 """Why an offer was not started that a former leader of its manager accepted."""
-
-
-_RESOURCES = {RAY_CLUSTER: RAY_CLUSTERS, RAY_JOB: RAY_JOBS, RAY_SERVICE: RAY_SERVICES}
 
 
 class OfferWrites:
@@ -67,9 +64,9 @@ class OfferWrites:
                 request = self._client.json_patch(path, [*unchanged(action), held], as_=Present)
                 return await self._ended(action.gang, action.uid, "offer_finalizers", request)
             case DeleteCreated():
-                path = _RESOURCES[action.kind].path(action.gang.namespace, action.name)
+                path = RESOURCES[action.kind].path(action.gang.namespace, action.name)
                 deletion = self._client.delete(path, uid=action.uid)
-                what = f"{action.kind.lower()}_delete"
+                what = f"{action.kind.partition('.')[0].lower()}_delete"
                 return await self._ended(action.gang, action.offer_uid, what, deletion)
             case StopPods():
                 stop = self._stop(action)

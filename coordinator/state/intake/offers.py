@@ -10,6 +10,7 @@ from coordinator.state.known import Known
 from coordinator.state.manager_leases import UNTIL_MADE, fenced, note_fence
 from dispatcher.protocol.objects import Phase
 from kube.gang.offer import OfferForm
+from kube.gang.sent import own_gang
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 
@@ -39,7 +40,8 @@ def offer_gone(event: OfferGone, known: Known, moment: Moment) -> None:
 
 def _successors(known: Known, offer: OfferForm) -> Iterator[GangKey]:
     """Yield the gangs that go by what becomes of an offer."""
-    yield GangKey(offer.metadata.namespace, offer.successor)
+    own = own_gang(offer.kind, offer.successor)
+    yield GangKey(offer.metadata.namespace, own or offer.successor)
     yield from known.cache.followers(offer.metadata.uid)
 
 

@@ -46,9 +46,12 @@ _FENCE_RULE = (
 class OfferedObject(Part, frozen=True):
     """The object that is created on the member once its offer is accepted."""
 
-    kind: Annotated[str, Allows("Its kind.", enum=["RayCluster", "RayJob", "RayService"])] = (
-        "RayCluster"
-    )
+    api_version: Annotated[
+        str, Allows("Its apiVersion; absent is ray.io/v1, and of an AppWrapper CodeFlare's.")
+    ] = ""
+    kind: Annotated[
+        str, Allows("Its kind.", enum=["RayCluster", "RayJob", "RayService", "AppWrapper"])
+    ] = "RayCluster"
     name: Annotated[
         str, Allows("Its name.", required=True, minLength=1, maxLength=LONGEST_NAME)
     ] = ""
@@ -110,7 +113,7 @@ class GangOfferStatus(Part, frozen=True):
     object_uid: Annotated[
         str,
         Allows(
-            "The uid of the RayJob or RayService that was created for it. Where that is there no "
+            "The uid of what was created for it, unless that is a RayCluster. Where it is there no "
             "more, a job was run.",
             maxLength=128,
         ),
