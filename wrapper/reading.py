@@ -13,6 +13,7 @@ from appwrapper.spec.retries import patience
 from appwrapper.spec.wrapped import Generation, Wrapped
 from appwrapper.status.told import Totals
 from kube.codec.fields import ByResource, InvalidObject, read_amounts
+from kube.gang.sent import is_noted
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper, PodCondition
 from kube.objects.base import ObjectMeta, OrNull, Part, Quantities, Slim
@@ -39,9 +40,9 @@ class Reading:
         self._specs: Remembered[Contents | None] = Remembered()
 
     def __call__(self, found: AppWrapper) -> Wrapper | None:
-        """Reduce one; None where it is another controller's, or was not reviewed by ours."""
+        """Reduce one; None where another controller or cluster has it, or ours did not review it."""
         meta = found.metadata
-        if names.CREATED_BY not in meta.annotations:
+        if names.CREATED_BY not in meta.annotations or is_noted(meta.annotations):
             return None
         contents = self._specs.of(meta.uid, _spec_of(found), lambda: _contents_of(found))
         if contents is None:

@@ -56,7 +56,7 @@ def _read_once(kind: str, offer: GangOffer) -> OfferedWrapper:
     found = stand_in(wrapper, wrapped)
     return OfferedWrapper(
         spec=found.spec,
-        problems=problems(wrapped),
+        problems=problems(found),
         refused=found.refused,
         unforeseeable=found.unforeseeable,
         objects=counted(wrapped),

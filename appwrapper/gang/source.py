@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from appwrapper import phases
 from appwrapper.gang.pod_sets import foreseen_pods, pod_sets
+from appwrapper.gang.rising import added_priority, rises_every
 from appwrapper.gang.stand_in import StandIn
 from appwrapper.phases import Phase
-from kube.codec.fields import created_at
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import Outlook
 from kube.gang.form import InForm
@@ -32,14 +32,9 @@ from scheduling.model.holder import gang_holder
 from scheduling.model.verdict import Reason
 from scheduling.queueing.membership import Selections
 
-MINUTE = 60.0
-
 _NO_MEMBER = "on a RayCluster, RayJob or RayService; an AppWrapper starts all that it wraps at once"
 
 _ENDS: Mapping[str, bool] = {Phase.SUCCEEDED: True, Phase.FAILED: False}
-
-MOST_ADDED = 2.0**31
-"""That an AppWrapper can add to the priority of its pods, or take from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +159,10 @@ class WrapperSource(InForm[StandIn]):
         return f": {self.form.said}" if is_stuck else ""
 
     def added_priority(self, now: float) -> int:
-        """Return its priority with what its slope has added since it was created.
-
-        MCAD adds `priorityslope` for each second. Here it is added a minute at a time: each change
-        is written to the Gang.
-        """
-        minutes = max(0.0, now - created_at(self.form.metadata)) // MINUTE
-        added = self.form.priority + self.form.priority_slope * minutes * MINUTE
-        return int(max(-MOST_ADDED, min(MOST_ADDED, added)))
+        """Return its priority with what its slope has added since it was created."""
+        return added_priority(self.form, now)
 
     @property
     def rises_every(self) -> float:
         """A minute, unless its slope is flat."""
-        return MINUTE if self.form.priority_slope != 0 else 0.0
+        return rises_every(self.form)

@@ -55,7 +55,7 @@ class StandIn(RayCluster, frozen=True):
     AppWrapper itself: that of the stand-in counts changes of its phase too. `completions` says of
     pod sets how many pods are made in all, where one that succeeds is not replaced. `bare` are
     those that are wrapped as Pods: none of them is created again. `objects` counts what is wrapped
-    and is no Pod, by the names that quotas use.
+    and is no Pod, by the names that quotas use. `unseen` names objects whose pods have no label.
     """
 
     refused: str = ""
@@ -71,6 +71,7 @@ class StandIn(RayCluster, frozen=True):
     completions: dict[str, int] = msgspec.field(default_factory=dict)
     bare: frozenset[str] = frozenset()
     objects: dict[str, int] = msgspec.field(default_factory=dict)
+    unseen: tuple[str, ...] = ()
 
 
 def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
@@ -95,7 +96,14 @@ def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
         refused=refused,
         unforeseeable=unforeseeable,
         notices=tuple(notices[:NOTICES_KEPT]),
+        unseen=tuple(_unseen(wrapped)),
     )
+
+
+def _unseen(wrapped: Wrapped) -> Iterator[str]:
+    for item in wrapped.items:
+        if any(each.path is None for each in item.pod_sets):
+            yield item.where
 
 
 def notices(wrapper: AppWrapper, wrapped: Wrapped) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from appwrapper.spec.items import read
 from appwrapper.spec.quota_names import counted
 from appwrapper.spec.wrapped import Wrapped
 from kube.gang.ray_cluster import is_offer
+from kube.gang.sent import is_noted
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.base import Labels, ObjectMeta
@@ -28,6 +29,11 @@ LONGEST_TEXT = 600
 NOT_REVIEWED = (
     f"metadata.annotations[{names.CREATED_BY}]: absent, so that its user's rights are not known; "
     "create the AppWrapper anew"
+)
+
+SENT_AWAY = (
+    f"metadata.annotations[{names.DISPATCHED}]: another cluster is to run it, and this one sends "
+    "nothing to others; create the AppWrapper anew, without"
 )
 
 OURS = (None, "", names.MANAGED_BY)
@@ -91,15 +97,22 @@ def _as_it_is_now(found: StandIn, wrapper: AppWrapper) -> StandIn:
     """Return what was read of the spec with the metadata and the status of now."""
     status = wrapper.status
     meta = essential(RayCluster(metadata=metadata_of(wrapper))).metadata
-    reviewed = names.CREATED_BY in wrapper.metadata.annotations
+    refused = _why_left_alone(wrapper.metadata.annotations) or found.refused
     return replace(
         found,
         metadata=replace(_metadata(meta), name=wrapper.metadata.name),
-        refused=found.refused if reviewed else NOT_REVIEWED,
+        refused=refused,
         phase=status.phase,
         said=status.message[:LONGEST_TEXT],
         edited=wrapper.metadata.generation,
     )
+
+
+def _why_left_alone(annotations: Labels) -> str:
+    """Say why the program `wrapper` creates nothing of an AppWrapper; empty where it does."""
+    if names.CREATED_BY not in annotations:
+        return NOT_REVIEWED
+    return SENT_AWAY if is_noted(annotations) else ""
 
 
 def as_gang(kept: StandIn) -> StandIn:

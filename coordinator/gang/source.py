@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from appwrapper.gang.dispatched import SentWrapper, SentWrapperSource
 from appwrapper.gang.offered import OfferedWrapper, OfferedWrapperSource
 from appwrapper.gang.source import WrapperSource
 from appwrapper.gang.stand_in import StandIn
@@ -30,6 +31,7 @@ _SOURCES: Mapping[type[RayCluster], Callable[[Any], GangSource]] = {
     OfferForm: OfferSource,
     OfferedWrapper: OfferedWrapperSource,
     DispatchedForm: DispatchedSource,
+    SentWrapper: SentWrapperSource,
     StandIn: WrapperSource,
 }
 

@@ -180,14 +180,15 @@ def _misplaced(look: Look, queue: str) -> str:
     if look.source.offered is not None or look.scene.queues.has_clusters(queue) is not runs_here:
         return ""
     kind = look.source.owner.kind
-    if runs_here and kind != "RayCluster":
-        said = f"GangQueue {queue} has clusters, and no {kind} is sent to any"
-        return f"{said}; allowed: RayClusters, RayJobs, RayServices"
+    field, value = _NOTES.get(kind, ("spec.managedBy", names.MANAGED_ELSEWHERE))
     if runs_here:
-        said = f"GangQueue {queue} has clusters, and spec.managedBy was not set at its creation"
+        said = f"GangQueue {queue} has clusters, and {field} was not set at its creation"
         return f"{said}: create the {kind} anew"
-    said = f"spec.managedBy is {names.MANAGED_ELSEWHERE}, and GangQueue {queue} has no clusters"
-    return f"{said}: create the {kind} anew"
+    return f"{field} is {value}, and GangQueue {queue} has no clusters: create the {kind} anew"
+
+
+_NOTES = {names.APP_WRAPPER_KIND: (f"annotation {names.DISPATCHED}", "true")}
+"""By kind how the webhook says that another cluster runs a gang, where not by managedBy."""
 
 
 def _terms_asked(look: Look) -> GangTerms | Misconfigured:

@@ -12,8 +12,8 @@ from typing import Any
 
 import structlog
 
+from appwrapper.gang.dispatched import SendingReading
 from appwrapper.gang.offered import readers_of_offers
-from appwrapper.gang.stand_in import StandIn
 from appwrapper.gang.watched import AppWrapperReading
 from coordinator import metrics
 from coordinator.gang.nominations import Guard
@@ -246,8 +246,9 @@ class Coordinator:
             "wrappedpods": self._pods("wrappedpods", event, pods),
         }
 
-    def _wrappers(self, watch: str, resource: Resource) -> Reflector[StandIn]:
-        event, project = sinks.app_wrapper_event, AppWrapperReading()
+    def _wrappers(self, watch: str, resource: Resource) -> Reflector[Any]:
+        event = sinks.app_wrapper_event
+        project = SendingReading() if self._settings.dispatch else AppWrapperReading()
         return self._watch(watch, resource, AppWrapper, event, project=project, **LENIENT)
 
     def _offers(self) -> dict[str, Reflector[Any]]:

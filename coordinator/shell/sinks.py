@@ -180,13 +180,22 @@ def _cluster_gone(cluster: RayCluster) -> Event:
 
 def ray_owner_event(told: WatchEvent[Any]) -> Event | None:
     """Take in a RayJob or RayService; what another cluster runs is a gang itself."""
+    return _unless_sent(told, _owner_event)
+
+
+def app_wrapper_event(told: WatchEvent[Any]) -> Event | None:
+    """Take in an AppWrapper, which may be run by another cluster."""
+    return _unless_sent(told, _wrapper_event)
+
+
+def _unless_sent(told: WatchEvent[Any], here: Translate[Any]) -> Event | None:
     match told:
         case Changed(obj=DispatchedForm() as sent):
             return _dispatched_event(Changed(sent))
         case Deleted(obj=DispatchedForm() as sent):
             return _dispatched_event(Deleted(sent))
         case _:
-            return _owner_event(told)
+            return here(told)
 
 
 def _offer_gone(offer: OfferForm) -> Event:
@@ -200,9 +209,6 @@ def _gang_gone(gang: Gang) -> Event:
 
 
 _cluster_event: Final[Translate[RayCluster]] = translated(happened.ClusterSeen, _cluster_gone)
-app_wrapper_event: Final[Translate[StandIn]] = translated(
-    lambda kept: happened.ClusterSeen(as_gang(kept)), lambda kept: _cluster_gone(as_gang(kept))
-)
 offer_event: Final[Translate[OfferForm]] = translated(
     lambda kept: happened.OfferSeen(gang_of_offer(kept)),
     lambda kept: _offer_gone(gang_of_offer(kept)),
@@ -210,6 +216,9 @@ offer_event: Final[Translate[OfferForm]] = translated(
 _dispatched_event: Final[Translate[DispatchedForm]] = translated(
     lambda kept: happened.ClusterSeen(gang_of_sent(kept)),
     lambda kept: _cluster_gone(gang_of_sent(kept)),
+)
+_wrapper_event: Final[Translate[StandIn]] = translated(
+    lambda kept: happened.ClusterSeen(as_gang(kept)), lambda kept: _cluster_gone(as_gang(kept))
 )
 _owner_event: Final[Translate[RayJob | RayService]] = translated(
     happened.RayOwnerSeen, lambda owner: happened.RayOwnerGone(owner.metadata.uid)

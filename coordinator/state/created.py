@@ -82,9 +82,7 @@ def why_stopped(known: Known, form: OfferForm) -> str:
 
 def may_have_pods(known: Known, form: OfferForm) -> bool:
     """Say whether a gang is left of an offer that is not over."""
-    return any(
-        known.cache.sources[each].stage is not Stage.OVER for each in followers(known, form)
-    )
+    return any(known.cache.sources[each].stage is not Stage.OVER for each in followers(known, form))
 
 
 def has_pods(known: Known, form: OfferForm) -> bool:

@@ -5,6 +5,7 @@ gang takes quota for the amounts of its templates. Where it runs is in the Gang:
 writes it there.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import NeverAdmitted, Outlook, foreseen_gang
 from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE, nested, nested_status
+from kube.gang.sent import own_gang, typed
 from kube.gang.source import Hindrance, Stage
 from kube.gang.without_pods import WithoutPods, held
 from kube.objects import names
@@ -59,6 +61,10 @@ class DispatchedForm(RayCluster, frozen=True):
     """Why it is sent nowhere."""
     fault: str = ""
     """What of its spec cannot be read."""
+    priority: int = 0
+    """What it adds to the priority of its pods, of kinds that say that."""
+    priority_slope: float = 0.0
+    """By how much that grows in a second."""
     dispatch: GangDispatch = NEVER_DISPATCHED
 
 
@@ -104,7 +110,8 @@ def service_as_watched(found: RayOwnerObject) -> RayService | DispatchedForm:
 def as_gang(kept: DispatchedForm) -> DispatchedForm:
     """Return it under the name of its gang."""
     meta = kept.metadata
-    return replace(kept, metadata=replace(meta, name=sent_gang(kept.kind, meta.name)))
+    name = own_gang(kept.kind, meta.name) or sent_gang(kept.kind, meta.name)
+    return replace(kept, metadata=replace(meta, name=name))
 
 
 def _is_sent(meta: ObjectMeta, managed_by: str | None) -> bool:
@@ -158,6 +165,7 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
     )
     stage: ClassVar = Stage.QUEUED
     own_retries: ClassVar = "another cluster runs it"
+    end_reason: ClassVar = Reason.JOB_ENDED
 
     @property
     def dispatched(self) -> GangDispatch:
@@ -167,16 +175,17 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
     @property
     def owner(self) -> OwnerReference:
         """The object itself."""
-        meta = self.form.metadata
+        meta, said = self.form.metadata, typed(self.form.kind)
         name = gang_holder(GangKey("", meta.name)).name
-        return OwnerReference(names.RAY_API_VERSION, self.form.kind, name, meta.uid)
+        return OwnerReference(said["apiVersion"], said["kind"], name, meta.uid)
 
     @property
     def content(self) -> object:
         """What of it matters to its gang."""
         form = self.form
         kept = ray_cluster.content(form)
-        return kept, form.stopped, form.ended, form.problems, form.fault, form.dispatch
+        rising = form.priority, form.priority_slope
+        return kept, rising, form.stopped, form.ended, form.problems, form.fault, form.dispatch
 
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:
         """Read its label, its annotation or its namespace; it stays a gang while it runs."""
@@ -195,19 +204,22 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
             return Misconfigured((Problem(names.TOGETHER, group, _NO_MEMBER),))
         if self.form.problems:
             return Misconfigured(self.form.problems)
-        return gang_terms(self.form, namespace_labels, selections)
+        return gang_terms(self.form, namespace_labels, selections, self.sets)
 
     def foresee(self, admission: Admission) -> Outlook:
         """Work out what its pods ask for; how the other cluster admits them is not known here."""
         if self.form.fault:
             return NeverAdmitted(self.form.fault)
+        return self.pods(Admission(priority_classes=admission.priority_classes, makes_claims=True))
+
+    def pods(self, admission: Admission) -> Outlook:
+        """Work out its pods as they are admitted so."""
         meta = replace(self.form.metadata, name=self.owner.name)
-        here = Admission(priority_classes=admission.priority_classes, makes_claims=True)
-        return foreseen_gang(replace(self.form, metadata=meta), here)
+        return foreseen_gang(replace(self.form, metadata=meta), admission)
 
     def resumed(self) -> "DispatchedSource":
         """Return it as it is once its pods may come."""
-        return DispatchedSource(ray_cluster.resumed(self.form))
+        return dataclasses.replace(self, form=ray_cluster.resumed(self.form))
 
     @property
     def over(self) -> Hindrance | None:
@@ -216,8 +228,8 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
         if found.is_open or not (found.end or self.form.ended):
             return None
         where = f" on cluster {found.cluster}" if found.cluster else ""
-        said = f"the {self.form.kind} has ended{where} ({found.end or self.form.ended})"
-        return Hindrance(Reason.JOB_ENDED, f"{said}: it is not sent anywhere again")
+        said = f"the {self.owner.kind} has ended{where} ({found.end or self.form.ended})"
+        return Hindrance(self.end_reason, f"{said}: it is not sent anywhere again")
 
     @property
     def stopped_by_user(self) -> bool:
@@ -237,3 +249,8 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
     def added_priority(self, now: float) -> int:  # noqa: ARG002 - at any time
         """Its pods alone say how urgent it is."""
         return 0
+
+    @property
+    def rises_every(self) -> float:
+        """Nor does time change that."""
+        return 0.0

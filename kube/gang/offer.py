@@ -139,6 +139,7 @@ class OfferSource(WithoutPods[OfferForm]):
     was_provisioned: ClassVar = False
     provisioned_since: ClassVar = ""
     own_retries: ClassVar = "another cluster asks again"
+    rises_every: ClassVar = 0.0
 
     @property
     def owner(self) -> OwnerReference:

@@ -15,7 +15,7 @@ from kube.api.resources import (
 )
 from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
 from kube.objects import names
-from kube.objects.base import OwnerReference
+from kube.objects.base import Labels, OwnerReference
 from kube.ray.wrapped_by import gang_name
 
 APP_WRAPPER = names.APP_WRAPPER_KIND
@@ -47,6 +47,11 @@ def kind_of(api_version: str, kind: str) -> str:
 def kind_referred(owner: OwnerReference) -> str:
     """Return the same of an object that is referred to."""
     return kind_of(owner.api_version, owner.kind)
+
+
+def is_noted(annotations: Labels) -> bool:
+    """Say whether the webhook noted on an AppWrapper that another cluster runs it."""
+    return annotations.get(names.DISPATCHED) == "true"
 
 
 def typed(kind: str) -> dict[str, str]:

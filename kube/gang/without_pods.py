@@ -38,4 +38,3 @@ class WithoutPods(InForm[F]):
     makes_invalid_pods: ClassVar = False
     makes_no_other_head: ClassVar = False
     stops_whole: ClassVar = True
-    rises_every: ClassVar = 0.0

@@ -53,6 +53,8 @@ APP_WRAPPER = "muster.dev/app-wrapper"  # label of wrapped objects and their pod
 APP_WRAPPER_UID = "muster.dev/app-wrapper-uid"  # label beside it: an earlier one is another
 MANAGED_ELSEWHERE = "kueue.x-k8s.io/multikueue"
 """The one value of spec.managedBy with which KubeRay leaves a Ray object alone."""
+DISPATCHED = "muster.dev/dispatched"
+"""On an AppWrapper of a queue with clusters: another cluster runs it. managedBy is its user's."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label of what is Kueue's, with that value too
 MADE_FOR = "muster.dev/made-for"
 """On a RayJob or RayService that was created for a GangOffer: name and uid; KubeRay copies it."""

@@ -62,6 +62,7 @@ WRAPPED = frozenset(
         names.APP_WRAPPER_GROUP,
         names.POD_SET,
         names.CREATED_BY,
+        names.DISPATCHED,
     )
 )
 """Keys of AppWrappers, and of what is made for them."""

@@ -11,9 +11,11 @@ from kube.objects.pod_templates import (
     AutoscalerOptions,
     GroupTemplate,
     PodTemplate,
+    TemplateMeta,
     TemplateSpec,
 )
 from kube.objects.ray import ABSENT, RayClusterSpec, RayJobSpec, WorkerGroup
+from kube.ray.known_keys import WRAPPED
 
 MOST_BYTES = 64 * 1024
 """Templates of one RayCluster, reduced to the fields that are read; a usual one has 1 KiB."""
@@ -51,7 +53,7 @@ def without_templates(spec: RayClusterSpec) -> RayClusterSpec:
 
 
 def with_amounts_alone(spec: RayClusterSpec) -> RayClusterSpec:
-    """Keep of what pods are made of how much they ask for, and how urgently.
+    """Keep of what pods are made of how much they ask for, how urgently, and for which AppWrapper.
 
     Where the pods run elsewhere, nothing here says on which nodes they may be.
     """
@@ -128,8 +130,10 @@ def _bare(found: Any) -> Any:
     match found:
         case GroupTemplate(template=template):
             return GroupTemplate(_bare(template))
-        case PodTemplate(spec=spec):
-            return PodTemplate(spec=_bare_spec(spec))
+        case PodTemplate(metadata=metadata, spec=spec):
+            labels = metadata.labels if metadata else {}
+            kept = {key: said for key, said in labels.items() if key in WRAPPED}
+            return PodTemplate(TemplateMeta(kept) if kept else None, _bare_spec(spec))
     return {}
 
 

@@ -12,6 +12,7 @@ import msgspec
 from appwrapper.creation import created_object
 from appwrapper.phases import ACTIVE, LEAVING, QUEUED
 from appwrapper.spec.items import read
+from kube.gang.sent import is_noted
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
 from kube.ray.wrapped_by import gang_name, group_of
@@ -89,7 +90,8 @@ def had_objects(api: Api, name: str) -> bool:
 
 def reconcile(api: Api) -> None:
     for wrapper in list(api.all("appwrappers")):
-        if "deletionTimestamp" not in wrapper["metadata"]:
+        meta = wrapper["metadata"]
+        if "deletionTimestamp" not in meta and not is_noted(meta["annotations"]):
             _step(api, wrapper)
 
 

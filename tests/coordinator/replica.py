@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
+from appwrapper.gang.dispatched import SendingReading
 from appwrapper.gang.offered import readers_of_offers
-from appwrapper.gang.watched import AppWrapperReading
 from coordinator.cluster.admission_rules import KINDS
 from coordinator.cluster.cache import ClusterCache
 from coordinator.gang.nominations import Guard
@@ -96,7 +96,7 @@ def event_of(change: Change, reduce: Reduce) -> Event | None:
         **_PROJECTED,
         "pods": reduce,
         "rayclusters": as_watched,
-        "appwrappers": AppWrapperReading(),
+        "appwrappers": SendingReading(),
         "gangoffers": partial(as_listed, readers=readers_of_offers()),
         "rayjobs": job_as_watched,
         "rayservices": service_as_watched,

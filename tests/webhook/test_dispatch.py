@@ -50,6 +50,7 @@ async def ask(
     queues: Queues | None = FAR,
     metrics: Metrics | None = None,
     kind: str = "RayCluster",
+    group: str = "ray.io",
 ) -> Json:
     settings = Settings(lookup_deadline_seconds=0.2)
     found = DispatchWebhook(
@@ -59,7 +60,7 @@ async def ask(
     application.router.add_post("/dispatch", found.dispatch)
     client: TestClient[Request, Application]
     async with TestClient(TestServer(application)) as client:
-        of = {"group": "ray.io", "version": "v1", "kind": kind}
+        of = {"group": group, "version": "v1", "kind": kind}
         body = orjson.dumps(review_of(created, kind=of))
         async with client.post("/dispatch", data=body, headers=JSON) as answer:
             response: Json = (await answer.json())["response"]
@@ -86,6 +87,35 @@ async def test_so_are_other_kinds(kind: str) -> None:
     made = cluster(labels=GANG, owner={**cron, "controller": True})
     assert patch_of(await ask(made, kind=kind)) == []
     assert patch_of(await ask(cluster(labels=GANG), kind="RayCronJob")) == []
+
+
+def wrapper(labels: dict[str, str] | None = None, **spec: Any) -> Json:
+    """An AppWrapper that is created, which is a gang whether it says so or not."""
+    made = cluster(labels=labels if labels is not None else {names.QUEUE: "far"})
+    made["spec"] = {"components": [], **spec}
+    return made
+
+
+@pytest.mark.parametrize("group", [names.CODEFLARE_GROUP, names.MCAD_GROUP])
+async def test_on_an_appwrapper_it_is_noted_and_managed_by_stays(group: str) -> None:
+    how: Json = {"kind": "AppWrapper", "group": group}
+    noted = {names.DISPATCHED: "true"}
+    path = "/metadata/annotations"
+    assert patch_of(await ask(wrapper(), **how)) == [{"op": "add", "path": path, "value": noted}]
+    made = wrapper(managedBy=names.MANAGED_BY)
+    made["metadata"]["annotations"] = {"by": "ann"}
+    (patch,) = patch_of(await ask(made, **how))
+    assert patch["value"] == {"by": "ann", **noted}
+    made["metadata"]["annotations"] = noted
+    assert patch_of(await ask(made, **how)) == []
+    others = wrapper({names.QUEUE: "near"}), wrapper(managedBy="example.com/theirs")
+    assert [patch_of(await ask(each, **how)) for each in others] == [[], []]
+    refused = await ask(wrapper({names.QUEUE: "far", names.KUEUE_QUEUE: "theirs"}), **how)
+    assert "hands the AppWrapper" in refused["status"]["message"]
+
+
+async def test_a_kind_of_another_group_is_no_concern_of_ours() -> None:
+    assert patch_of(await ask(wrapper(), kind="AppWrapper", group="example.com")) == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reads reviews of Ray objects that may have to be sent to other clusters. Pure."""
+"""Reads reviews of Ray objects and AppWrappers that may have to be sent to other clusters. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Final
 
 import msgspec
 
-from kube.gang.nested import RAY_CLUSTER, SPEC_FIELDS
+from kube.gang.sent import RESOURCES, kind_of
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from webhook.admission_review import NAME, BadReview, Request, read_request, unexpected
-
-KINDS: Final = (RAY_CLUSTER, *SPEC_FIELDS)
 
 
 class CreatedSpec(Part, frozen=True):
@@ -22,7 +20,7 @@ class CreatedSpec(Part, frozen=True):
 
 
 class Created(Slim, frozen=True):
-    """A Ray object that is created."""
+    """A Ray object, or an AppWrapper, that is created."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CreatedSpec | None = None
@@ -47,14 +45,16 @@ class DispatchReview:
 
 
 def read_dispatch_review(body: bytes | bytearray) -> DispatchReview | BadReview:
-    """Read what the API server sent about a Ray object."""
+    """Read what the API server sent about an object."""
     return read_request(body, _review)
 
 
 def _review(request: Request) -> DispatchReview | BadReview:
     kind, namespace = request.kind, request.namespace or ""
     is_created = request.operation == "CREATE" and not request.sub_resource
-    if not is_created or kind.group != "ray.io" or kind.kind not in KINDS:
+    called = kind_of(f"{kind.group}/{kind.version}", kind.kind)
+    served = RESOURCES.get(called)
+    if not is_created or served is None or served.group != kind.group:
         return DispatchReview(request.uid)
     if not NAME.fullmatch(namespace):
         return unexpected("request.namespace", namespace, "the name of a namespace")
@@ -64,4 +64,4 @@ def _review(request: Request) -> DispatchReview | BadReview:
         return BadReview(400, f"not a {kind.kind} in request.object: {error}")
     if found.spec is None:
         return DispatchReview(request.uid)  # the API server refuses it, and says why
-    return DispatchReview(request.uid, namespace, kind.kind, found)
+    return DispatchReview(request.uid, namespace, called, found)

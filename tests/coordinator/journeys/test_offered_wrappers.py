@@ -99,9 +99,7 @@ def test_the_room_of_one_group_is_not_that_of_the_other() -> None:
     assert said(world)[0] == "Started"
 
 
-@pytest.mark.parametrize(
-    ("how", "reason"), [("Succeeded", "JobComplete"), ("Failed", "JobFailed")]
-)
+@pytest.mark.parametrize(("how", "reason"), [("Succeeded", "JobComplete"), ("Failed", "JobFailed")])
 def test_its_end_closes_the_offer_and_it_stays_until_it_is_withdrawn(how: str, reason: str) -> None:
     world = runs()
     ends(world, how)
