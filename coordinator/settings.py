@@ -91,7 +91,7 @@ class Settings(LeaderSettings):
     there they add to the priority of the pods, and elsewhere they are ignored."""
 
     dispatch: bool = False
-    """Whether RayClusters that another cluster runs are gangs, in queues with `clusters`."""
+    """Whether objects that another cluster runs are gangs, in queues with `clusters`."""
 
     gang_offers: bool = False
     """Whether GangOffers are answered, by which other clusters ask for room; the component `member`

@@ -1,4 +1,4 @@
-"""What is written on a member for a Ray object: its GangOffer, and its copy. Pure."""
+"""What is written on a member for an object: its GangOffer, and its copy. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,6 +14,7 @@ from dispatcher.reading import (
     parsed,
 )
 from kube.gang.nested import RAY_CLUSTER, SPEC_FIELDS
+from kube.gang.sent import WRAPPER_RESOURCES, typed
 from kube.objects import names
 from kube.objects.base import Labels
 from kube.objects.clusters.gang_offer import LONGEST_NAME, OFFER_KIND
@@ -25,6 +26,8 @@ OF_THE_MANAGER = {
     names.HELD,
     names.WOKEN,
     names.MADE_FOR,
+    names.DISPATCHED,
+    names.CREATED_BY,
     SENT,
 }
 """Annotations that say something of the object on the manager alone."""
@@ -50,7 +53,7 @@ def offer_body(original: Original, attempt: int, manager: str, lost_after: int) 
     """Return the GangOffer that asks for room; it is never created accepted."""
     meta = original.metadata
     template = {
-        "kind": original.kind,
+        **typed(original.kind),
         "name": meta.name,
         "labels": _labels(original),
         "annotations": dict(_annotations(meta.annotations)),
@@ -97,8 +100,7 @@ def copy_body(original: Original, answer: Answer, manager: str) -> Json:
         "uid": answer.metadata.uid,
     }
     return {
-        "apiVersion": names.RAY_API_VERSION,
-        "kind": original.kind,
+        **typed(original.kind),
         "metadata": {
             "name": meta.name,
             "namespace": meta.namespace,
@@ -149,8 +151,13 @@ def _replicas(now: Mapping[str, int], before: Mapping[str, int], copy: Copy) -> 
 
 
 def _spec(original: Original) -> Json:
-    """Return the spec without who manages it on the manager, nor its RayCluster."""
+    """Return the spec without who manages it on the manager, nor its RayCluster.
+
+    Whose an AppWrapper is, is the same on either side.
+    """
     spec = parsed(original.spec)
+    if original.kind in WRAPPER_RESOURCES:
+        return spec
     inner = spec.get(SPEC_FIELDS.get(original.kind, ""))
     if isinstance(inner, dict):
         inner.pop("managedBy", None)

@@ -1,12 +1,14 @@
 """What the object on the manager says of its copy on a member. Pure.
 
-The status of a RayJob has no conditions: where it runs is in its Gang alone.
+The status of a RayJob has no conditions, and that of an AppWrapper has those of its generation:
+where they run is in their Gangs alone.
 """
 
 from typing import Any
 
 from dispatcher.reading import Copy, Original, parsed
 from kube.gang.nested import RAY_JOB
+from kube.gang.sent import WRAPPER_RESOURCES
 from kube.objects.clusters.dispatch import JOB_COMPLETE, GangDispatch
 from kube.ray.ray_owner import ENDED
 
@@ -22,6 +24,8 @@ def status_of(original: Original, copy: Copy, cluster: str) -> Json:
     """Return the status of a copy as that of its original."""
     found = parsed(copy.status)
     observed = found.pop("observedGeneration", None)
+    if original.kind in WRAPPER_RESOURCES:
+        return found
     found["observedGeneration"] = _observed(original, copy, observed)
     if original.kind == RAY_JOB:
         return found

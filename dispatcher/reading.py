@@ -12,6 +12,7 @@ import msgspec
 from kube.codec.fields import InvalidObject, read_amounts
 from kube.gang.holes import Need
 from kube.gang.nested import RAY_CLUSTER, RAY_SERVICE
+from kube.gang.sent import WRAPPER_RESOURCES, is_noted
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.clusters.dispatch import (
@@ -67,7 +68,7 @@ class _RaySpec(Part, frozen=True):
 
 
 class RayObject(Slim, frozen=True):
-    """A Ray object, its spec and status as they came."""
+    """A Ray object or an AppWrapper, its spec and status as they came."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: msgspec.Raw = ABSENT
@@ -110,7 +111,7 @@ class WarningObject(Slim, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A Ray object on the manager that may be sent to a member."""
+    """An object on the manager that may be sent to a member."""
 
     kind: str
     metadata: ObjectMeta
@@ -214,12 +215,18 @@ Thing: TypeAlias = Original | Turn | Queue | MemberCluster | Answer | Copy | Que
 
 
 def original_of(found: RayObject, kind: str = RAY_CLUSTER) -> Original | None:
-    """Return what is kept of an object of the manager; None where KubeRay manages it there."""
+    """Return what is kept of an object of the manager; None where it runs there."""
     spec = msgspec.json.decode(found.spec, type=_RaySpec)
-    if spec.managed_by != names.MANAGED_ELSEWHERE:
+    if not _is_sent(kind, found.metadata.annotations, spec):
         return None
     wishes = _wishes(kind, spec, found.spec)
     return Original(kind, found.metadata, bytes(found.spec), _status(found), wishes)
+
+
+def _is_sent(kind: str, annotations: Labels, spec: _RaySpec) -> bool:
+    if kind in WRAPPER_RESOURCES:  # its creator was asked for
+        return is_noted(annotations) and names.CREATED_BY in annotations
+    return spec.managed_by == names.MANAGED_ELSEWHERE
 
 
 def _wishes(kind: str, spec: _RaySpec, written: msgspec.Raw) -> Wishes:

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from appwrapper.status.sent import status_without_copy as wrapper_without_copy
 from dispatcher.candidates import one_line, refusals
 from dispatcher.copies import why_never
 from dispatcher.messages import (
@@ -19,8 +20,9 @@ from dispatcher.messages import (
 )
 from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
 from dispatcher.protocol.objects import Phase
-from dispatcher.reading import Answer, Original
+from dispatcher.reading import Answer, Original, parsed
 from dispatcher.view import Look
+from kube.gang.sent import WRAPPER_RESOURCES
 from kube.objects.clusters.dispatch import CLOSED, OFFERED, STARTED, GangDispatch
 
 TOLD_EVERY = 2.0
@@ -95,6 +97,9 @@ def _mirrored(look: Look, original: Original) -> Iterator[Written]:
     status: dict[str, Any] | None
     if copy is not None:
         status = status_of(original, copy, cluster)
+    elif original.kind in WRAPPER_RESOURCES and record is not None:
+        spec, known = parsed(original.spec), parsed(original.status)
+        status = wrapper_without_copy(spec, known, record, look.moment.wall)
     elif ended is not None:
         status = status_at_end(original, ended)
     else:

@@ -61,6 +61,6 @@ def _is_about(warned: Warned, original: Original) -> bool:
         return False
     if warned.at < (meta.creation_timestamp or ""):
         return False  # of another one that had its name
-    if (warned.kind, warned.name) == (original.kind, name):
+    if (warned.kind, warned.name) == (original.kind.partition(".")[0], name):
         return True
     return warned.kind in (POD, RAY_CLUSTER) and warned.name.startswith(f"{name}-")

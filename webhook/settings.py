@@ -55,7 +55,7 @@ class Settings(ProgramSettings):
     redis_address: Annotated[str, Field(pattern=REDIS)] = ""
     """Where heads with the label for fault tolerance keep their state; empty: nowhere."""
     dispatch: bool = False
-    """Whether RayClusters in queues with `clusters` are sent to those."""
+    """Whether objects in queues with `clusters` are sent to those."""
     rights_deadline_seconds: float = Field(default=8.0, gt=0, lt=LONGEST_REVIEW_SECONDS)
     lookups_in_flight: int = Field(default=256, ge=1, le=10_000)
     body_limit_bytes: int = Field(default=8 * 1024 * 1024, ge=64 * 1024, le=64 * 1024 * 1024)

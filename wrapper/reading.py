@@ -40,7 +40,7 @@ class Reading:
         self._specs: Remembered[Contents | None] = Remembered()
 
     def __call__(self, found: AppWrapper) -> Wrapper | None:
-        """Reduce one; None where another controller or cluster has it, or ours did not review it."""
+        """Reduce one; None where others have it, or it was not reviewed by ours."""
         meta = found.metadata
         if names.CREATED_BY not in meta.annotations or is_noted(meta.annotations):
             return None

@@ -7,5 +7,5 @@ _ALLOWED = "kinds of which the pods are found in the object: of others none know
 
 
 def problems(found: StandIn) -> tuple[Problem, ...]:
-    """Name the objects whose pods cannot be labelled, so that their end is seen by nobody."""
+    """Name the objects whose pods cannot be labelled, so that their end is not seen."""
     return tuple(Problem("spec", where, _ALLOWED) for where in found.unseen)

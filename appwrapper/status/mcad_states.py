@@ -12,6 +12,7 @@ PENDING, RUNNING, COMPLETED = "Pending", "Running", "Completed"
 FAILED, DELETED, HOLDING = "Failed", "Deleted", "RunningHoldCompletion"
 NO_ROOM = "Insufficient resources to dispatch AppWrapper."
 NO_QUOTA = "Insufficient quota and/or resources to dispatch AppWrapper."
+NO_CLUSTER = "Cannot find a cluster with enough resources to dispatch AppWrapper."
 NOT_RUNNABLE, PREEMPTED = "AppWrapperNotRunnable.", "PreemptionTriggered"
 
 
@@ -32,6 +33,7 @@ _MCAD = {
     Step.FIRST: _Words(PENDING, "HeadOfLine", "FrontOfQueue.", "ScheduleNext - setHOL"),
     Step.NO_ROOM: _Words(PENDING, "Backoff", NOT_RUNNABLE, "[backoff] - Rejoining"),
     Step.NO_QUOTA: _Words(PENDING, "Backoff", NOT_RUNNABLE, "[backoff] - Rejoining"),
+    Step.NO_CLUSTER: _Words(PENDING, "Backoff", NOT_RUNNABLE, "[backoff] - Rejoining"),
     Step.DISPATCHED: _Words(
         RUNNING,
         "Dispatched",
@@ -69,6 +71,10 @@ _MCAD = {
         DELETED, "PreemptCandidate", "", "PreemptQueueJobs - CanRun: false -- MinPodsNotRunning"
     ),
 }
+
+
+_TRIED = {Step.NO_ROOM: NO_ROOM, Step.NO_QUOTA: NO_QUOTA, Step.NO_CLUSTER: NO_CLUSTER}
+"""What is said once it was tried in vain."""
 
 
 def mcad_status(told: Told, status: AppWrapperStatus) -> AppWrapperStatus:
@@ -113,7 +119,7 @@ def mcad_conditions(told: Told, known: Conditions) -> Conditions:
         known = appended(known, "PreemptCandidate", *candidate, told.moment)
     if told.step is Step.RUNNING:
         known = _at_least_once(known, Step.DISPATCHED, told.moment)
-    if told.step in (Step.NO_ROOM, Step.NO_QUOTA, Step.DISPATCHED):
+    if told.step in (*_TRIED, Step.DISPATCHED):
         known = _at_least_once(known, Step.FIRST, told.moment)
     return appended(known, words.last, words.reason, message, told.moment)
 
@@ -147,10 +153,8 @@ def _preemption(told: Told) -> tuple[str, str] | None:
 
 
 def _message(told: Told) -> str:
-    if told.step is Step.NO_ROOM:
-        return NO_ROOM
-    if told.step is Step.NO_QUOTA:
-        return NO_QUOTA
+    if told.step in _TRIED:
+        return _TRIED[told.step]
     if candidate := _preemption(told):
         return candidate[1]
     if told.step is Step.STOPPING:

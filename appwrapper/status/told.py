@@ -11,18 +11,19 @@ class Step(StrEnum):
     """How far an AppWrapper is, in what both generations have words for.
 
     QUEUED: it waits, and was not tried yet. FIRST: it is tried next. NO_ROOM and NO_QUOTA: it was
-    tried. SUSPENDED: its user keeps it out of the queue. DISPATCHED: its objects are created, or
-    being created. RUNNING: a pod runs. HOLDING: all that is asked for is complete and pods run on.
-    FAILED_PODS: its pods stay failed. TOO_FEW and UNSCHEDULABLE: it is stopped and queued again
-    for its pods. STOPPING: it is stopped for another reason, which `reason` and `message` say.
-    OVERDUE, NOT_CREATED and BROKEN (a component failed, or is gone): it failed. GIVEN_UP: it was
-    queued again too often.
+    tried; NO_CLUSTER: on several clusters. SUSPENDED: its user keeps it out of the queue.
+    DISPATCHED: its objects are created, or being created. RUNNING: a pod runs. HOLDING: all that
+    is asked for is complete and pods run on. FAILED_PODS: its pods stay failed. TOO_FEW and
+    UNSCHEDULABLE: it is stopped and queued again for its pods. STOPPING: it is stopped for another
+    reason, which `reason` and `message` say. OVERDUE, NOT_CREATED and BROKEN (a component failed,
+    or is gone): it failed. GIVEN_UP: it was queued again too often.
     """
 
     QUEUED = "Queued"
     FIRST = "First"
     NO_ROOM = "NoRoom"
     NO_QUOTA = "NoQuota"
+    NO_CLUSTER = "NoCluster"
     SUSPENDED = "Suspended"
     DISPATCHED = "Dispatched"
     RUNNING = "Running"

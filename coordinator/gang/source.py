@@ -26,7 +26,6 @@ from scheduling.model.gang import GangKey
 from scheduling.model.holder import offer_gang
 from scheduling.model.verdict import Reason
 
-
 _SOURCES: Mapping[type[RayCluster], Callable[[Any], GangSource]] = {
     OfferForm: OfferSource,
     OfferedWrapper: OfferedWrapperSource,

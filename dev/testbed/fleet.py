@@ -13,40 +13,71 @@ from testbed import components
 from testbed.api import Json
 from testbed.cluster import Cluster
 from testbed.manifests import MANIFESTS
-from testbed.muster import CRDS, NAMESPACE, start_muster, with_muster
+from testbed.muster import (
+    NAMESPACE,
+    start_muster,
+    wait_app_wrappers_trusted,
+    with_app_wrappers,
+    with_muster,
+)
 from testbed.options import Options
 
 ACCOUNT = "muster-dispatcher-member"
 """The account on a member, and its ClusterRole."""
+WRAPPED = f"{ACCOUNT}-wrapped"
+"""The ClusterRole that lists what AppWrappers of the manager may wrap there."""
 
 MEMBERS = "/apis/muster.dev/v1alpha1/memberclusters"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
-def start_manager(folder: Path, stack: ExitStack) -> Cluster:
-    """Start a control plane that runs no pods, with the definitions that a manager has."""
-    crds = (*CRDS, MANIFESTS / "dispatcher" / "crds" / "memberclusters.yaml")
-    bare = Options(kwok=False, scheduler=False, crds=crds)
-    cluster = stack.enter_context(Cluster.start(folder, bare))
+def start_manager(folder: Path, stack: ExitStack, app_wrappers: str = "None") -> Cluster:
+    """Start a control plane that runs no pods, with the definitions that a manager has.
+
+    `app_wrappers` is the setting of the webhook, here and of members.
+    """
+    options = Options(kwok=False, scheduler=False, crds=_crds("dispatcher", "memberclusters"))
+    cluster = stack.enter_context(Cluster.start(folder, _with(app_wrappers, options)))
     cluster.process(components.KUBERAY).stop()  # its definitions alone are wanted
-    start_muster(cluster, settings={"DISPATCH": "true"}, components=["dispatcher"])
+    _start_programs(cluster, "dispatcher", "DISPATCH", app_wrappers)
     return cluster
 
 
-def start_member(folder: Path, stack: ExitStack) -> Cluster:
+def start_member(folder: Path, stack: ExitStack, app_wrappers: str = "None") -> Cluster:
     """Start a control plane with KubeRay and a Muster that answers offers."""
-    options = Options(crds=(MANIFESTS / "member" / "crds" / "gangoffers.yaml",))
-    cluster = stack.enter_context(Cluster.start(folder, with_muster(options)))
-    start_muster(cluster, settings={"GANG_OFFERS": "true"}, components=["member"])
+    options = Options(crds=_crds("member", "gangoffers"))
+    cluster = stack.enter_context(Cluster.start(folder, _with(app_wrappers, options)))
+    _start_programs(cluster, "member", "GANG_OFFERS", app_wrappers)
     return cluster
+
+
+def _crds(component: str, name: str) -> tuple[Path, ...]:
+    return (MANIFESTS / component / "crds" / f"{name}.yaml",)
+
+
+def _with(app_wrappers: str, options: Options) -> Options:
+    return with_muster(options) if app_wrappers == "None" else with_app_wrappers(options)
+
+
+def _start_programs(cluster: Cluster, component: str, setting: str, app_wrappers: str) -> None:
+    settings = {setting: "true"}
+    if app_wrappers != "None":
+        settings |= {"APP_WRAPPERS": "true"}
+    found = start_muster(
+        cluster, settings=settings, app_wrappers=app_wrappers, components=[component]
+    )
+    if app_wrappers != "None":
+        found.start_wrapper()
+        wait_app_wrappers_trusted(cluster)
 
 
 def admit_dispatcher(member: Cluster, namespace: str) -> None:
-    """Let the account of the dispatcher act in a namespace of a member."""
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ACCOUNT}
+    """Let the account of the dispatcher act in a namespace of a member, and wrap objects there."""
     account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
-    body = {"metadata": {"name": ACCOUNT}, "roleRef": role, "subjects": [account]}
-    member.api.create(f"{_RBAC}/namespaces/{namespace}/rolebindings", body)
+    for name in (ACCOUNT, WRAPPED):
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+        body = {"metadata": {"name": name}, "roleRef": role, "subjects": [account]}
+        member.api.create(f"{_RBAC}/namespaces/{namespace}/rolebindings", body)
 
 
 def join(manager: Cluster, name: str, kubeconfig: bytes, **spec: Any) -> None:

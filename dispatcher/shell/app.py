@@ -20,7 +20,7 @@ from dispatcher.settings import PREFIX, Settings
 from dispatcher.shell.feeding import sink
 from dispatcher.shell.fleet import Fleet
 from dispatcher.shell.member import manager_uid
-from dispatcher.shell.writing import RESOURCES, ManagerWriter, target_of_action
+from dispatcher.shell.writing import ManagerWriter, target_of_action
 from dispatcher.state_machine import DispatcherState
 from kube.api.client import Client
 from kube.api.credentials import load_access
@@ -33,7 +33,9 @@ from kube.api.resources import (
     MEMBER_CLUSTERS,
     Resource,
 )
+from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
+from kube.gang.sent import MCAD_APP_WRAPPER, RESOURCES, WRAPPER_RESOURCES
 from kube.objects import names
 from kube.objects.clusters.member_cluster import MemberCluster
 from kube.objects.gang import Gang
@@ -62,6 +64,11 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         await Replica(settings, client).run(stop)
 
 
+def _called(kind: str) -> str:
+    """Name the watch of a kind."""
+    return f"{'mcad' * (kind == MCAD_APP_WRAPPER)}{RESOURCES[kind].plural}"
+
+
 class Replica:
     """One replica of the program."""
 
@@ -80,7 +87,7 @@ class Replica:
                 GANG_QUEUES, GangQueue, partial(queue_of, lost_after=settings.lost_after)
             ),
             **{
-                each.plural: self._watched(each, RayObject, partial(original_of, kind=kind))
+                _called(kind): self._watched(each, RayObject, partial(original_of, kind=kind))
                 for kind, each in RESOURCES.items()
             },
             "gangs": self._watched(GANGS, Gang, turn_of),
@@ -90,7 +97,8 @@ class Replica:
         self, resource: Resource, kind: type[Any], project: Callable[[Any], Any]
     ) -> Reflector[Any]:
         fed = sink(self.loop.feed, HERE)
-        return Reflector(self._client, resource, kind, fed, project=project)
+        selection = Selection(may_be_absent=resource in WRAPPER_RESOURCES.values())
+        return Reflector(self._client, resource, kind, fed, project=project, selection=selection)
 
     @property
     def synced(self) -> bool:
@@ -130,7 +138,7 @@ class Replica:
 
     async def _contend(self) -> None:
         await wait_synced(self.watches.values())
-        sent = (len(self.watches[each.plural].store) for each in RESOURCES.values())
+        sent = (len(self.watches[_called(kind)].store) for kind in RESOURCES)
         log.info("synced", objects=sum(sent))
         settings, lease = self._settings, names.DISPATCHER_LEASE
         by = election(self._client, settings.namespace, lease, settings, self._newest_term)

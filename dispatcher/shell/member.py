@@ -7,7 +7,7 @@ import asyncio
 import base64
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -34,15 +34,16 @@ from dispatcher.reading import (
 from dispatcher.settings import Settings
 from dispatcher.shell.access import access_of
 from dispatcher.shell.feeding import sink
-from dispatcher.shell.writing import RESOURCES, MemberWriter
+from dispatcher.shell.writing import MemberWriter
 from kube.api.backoff import Backoff, pause
 from kube.api.client import Client
-from kube.api.errors import Garbled, KubeError, Timeout
+from kube.api.errors import Garbled, KubeError, NotFound, Timeout
 from kube.api.kinds import Kind, Kinds
 from kube.api.leader_election import Term
 from kube.api.resources import EVENTS, GANG_OFFERS, GANG_QUEUES, NAMESPACES, SECRETS
 from kube.api.watch.pace import Selection
 from kube.api.watch.reflector import Reflector
+from kube.gang.sent import RAY_RESOURCES, RESOURCES
 from kube.objects import names
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
 from kube.objects.clusters.gang_offer import OFFER_KIND
@@ -58,7 +59,7 @@ SYNC_SECONDS = 30.0
 _AGAIN = Backoff(initial=1.0, maximum=30.0, factor=2.0, jitter=0.5)
 _NEEDED = (
     Kind(names.API_VERSION, OFFER_KIND),
-    *(Kind(names.RAY_API_VERSION, kind) for kind in RESOURCES),
+    *(Kind(names.RAY_API_VERSION, kind) for kind in RAY_RESOURCES),
 )
 
 
@@ -196,7 +197,8 @@ class Connection:
             if await kinds.find(kind) is None:
                 raise RefusedMember("Incompatible", f"it does not serve {kind}")
         for path in self._paths():
-            await client.request("GET", path, params={"limit": "1"})
+            with contextlib.suppress(NotFound):  # AppWrappers need not be served
+                await client.request("GET", path, params={"limit": "1"})
         return Greeting(uid, version.git_version)
 
     def _paths(self) -> Iterator[str]:
@@ -246,8 +248,9 @@ class Connection:
             yield warnings
             for kind, resource in RESOURCES.items():
                 project = partial(copy_of, kind=kind)
+                lenient = replace(selection, may_be_absent=kind not in RAY_RESOURCES)
                 copies: Reflector[Copy] = Reflector(
-                    client, resource, RayObject, fed, project=project, selection=selection
+                    client, resource, RayObject, fed, project=project, selection=lenient
                 )
                 yield copies
 

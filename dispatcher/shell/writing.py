@@ -38,15 +38,8 @@ from kube.api.client import Client
 from kube.api.errors import Conflict, KubeError, NotFound
 from kube.api.event_recorder import EventRecorder, ObjectEvent
 from kube.api.lease import Lease
-from kube.api.resources import (
-    GANG_OFFERS,
-    GANGS,
-    LEASES,
-    RAY_CLUSTERS,
-    RAY_JOBS,
-    RAY_SERVICES,
-)
-from kube.gang.nested import RAY_CLUSTER, RAY_JOB, RAY_SERVICE
+from kube.api.resources import GANG_OFFERS, GANGS, LEASES
+from kube.gang.sent import RESOURCES, kind_of, typed
 from kube.objects import names
 from kube.objects.clusters.dispatch import GangDispatch
 from kube.objects.gang import Gang
@@ -58,10 +51,6 @@ log = structlog.get_logger(__name__)
 REPORTER = "muster.dev/dispatcher"
 
 Json = dict[str, Any]
-
-
-RESOURCES = {RAY_CLUSTER: RAY_CLUSTERS, RAY_JOB: RAY_JOBS, RAY_SERVICE: RAY_SERVICES}
-"""What is sent, by kind."""
 
 
 class _Writer:
@@ -200,9 +189,10 @@ class MemberWriter(_Writer):
                 path = GANG_OFFERS.path(answer.metadata.namespace, answer.metadata.name)
                 return await self._withdraw(path, answer.metadata.uid)
             case CreateCopy(_, namespace, body):
-                path = RESOURCES[body["kind"]].path(namespace)
+                kind = kind_of(body["apiVersion"], body["kind"])
+                path = RESOURCES[kind].path(namespace)
                 made = await self._client.create(path, body, as_=RayObject)
-                return [(self.place, copy_of(made, body["kind"]))]
+                return [(self.place, copy_of(made, kind))]
             case PatchCopy(_, copy, operations):
                 path = RESOURCES[copy.kind].path(copy.metadata.namespace, copy.metadata.name)
                 after = await self._client.json_patch(path, operations, as_=RayObject)
@@ -280,11 +270,11 @@ def _written(dispatch: GangDispatch) -> Json:
 
 def _event(deed: TellWarning) -> ObjectEvent:
     """Return a Warning as it is told of the original."""
-    meta, kind = deed.original.metadata, deed.original.kind
+    meta, said = deed.original.metadata, typed(deed.original.kind)
     return ObjectEvent(
         namespace=meta.namespace,
-        api_version=names.RAY_API_VERSION,
-        kind=kind,
+        api_version=said["apiVersion"],
+        kind=said["kind"],
         name=meta.name,
         uid=meta.uid,
         reason=deed.reason,

@@ -69,7 +69,7 @@ NO_READERS: Mapping[str, Reader] = {}
 
 
 def form_of(offer: GangOffer, readers: Mapping[str, Reader] = NO_READERS) -> OfferForm:
-    """Return what is kept of a GangOffer; `readers` has those of other kinds than Ray's, by kind."""
+    """Return what is kept of a GangOffer; `readers` has those of other kinds, by kind."""
     asked, over = offer.spec.template, offer.status.phase == CLOSED
     kind = kind_of(asked.api_version, asked.kind)
     read = readers.get(kind, _unread if kind in WRAPPER_RESOURCES else _of_ray)(offer)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from dispatcher.reading import Original, RayObject, original_of
+from kube.gang.sent import APP_WRAPPER, MCAD_APP_WRAPPER
 from kube.objects import names
 from kube.objects.base import ObjectMeta
 from kube.objects.clusters.member_cluster import MemberCluster, MemberClusterSpec
@@ -57,7 +59,30 @@ def ray_service(name: str, **more: Any) -> RayObject:
     return RayObject(found.metadata, msgspec.Raw(msgspec.json.encode(outer)))
 
 
-_MAKERS = {"RayCluster": ray_cluster, "RayJob": ray_job, "RayService": ray_service}
+def app_wrapper(name: str, *, suspend: bool = False, **more: Any) -> RayObject:
+    """An AppWrapper as the API server of the manager has it."""
+    found = ray_cluster(name, **more)
+    notes = {names.DISPATCHED: "true", names.CREATED_BY: '{"username": "ann"}', "by": "ann"}
+    meta = replace(found.metadata, annotations=notes)
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}}
+    spec = {"managedBy": names.MANAGED_BY, "suspend": suspend, "components": [{"template": job}]}
+    return RayObject(meta, msgspec.Raw(msgspec.json.encode(spec)))
+
+
+def mcad_wrapper(name: str, **more: Any) -> RayObject:
+    """One of MCAD's generation and API group."""
+    found = app_wrapper(name, **more)
+    spec: Json = {"resources": {"GenericItems": []}}
+    return RayObject(found.metadata, msgspec.Raw(msgspec.json.encode(spec)))
+
+
+_MAKERS = {
+    "RayCluster": ray_cluster,
+    "RayJob": ray_job,
+    "RayService": ray_service,
+    APP_WRAPPER: app_wrapper,
+    MCAD_APP_WRAPPER: mcad_wrapper,
+}
 
 
 def original(name: str, kind: str = "RayCluster", **more: Any) -> Original:

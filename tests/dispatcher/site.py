@@ -191,25 +191,27 @@ def _is_empty(plot: Plot) -> bool:
 
 
 @contextmanager
-def started(folder: Path, members: Sequence[str] = ("east", "west")) -> Iterator[Site]:
+def started(
+    folder: Path, members: Sequence[str] = ("east", "west"), app_wrappers: str = "None"
+) -> Iterator[Site]:
     """Start control planes: a manager without KubeRay and nodes, and members with room for one."""
     with ExitStack() as stack:
-        manager = _manager(folder / "manager", stack)
-        found = {name: _member(folder / name, stack) for name in members}
+        manager = _manager(folder / "manager", stack, app_wrappers)
+        found = {name: _member(folder / name, stack, app_wrappers) for name in members}
         site = Site(manager, found)
         for name, plot in found.items():
             site.join(name, plot)
         yield site
 
 
-def _manager(folder: Path, stack: ExitStack) -> Plot:
-    cluster = fleet.start_manager(folder, stack)
+def _manager(folder: Path, stack: ExitStack, app_wrappers: str) -> Plot:
+    cluster = fleet.start_manager(folder, stack, app_wrappers)
     cluster.create_namespace(TEAM)
     return Plot(cluster, TEAM)
 
 
-def _member(folder: Path, stack: ExitStack) -> Plot:
-    cluster = fleet.start_member(folder, stack)
+def _member(folder: Path, stack: ExitStack, app_wrappers: str) -> Plot:
+    cluster = fleet.start_member(folder, stack, app_wrappers)
     cluster.create_namespace(TEAM)
     fleet.admit_dispatcher(cluster, TEAM)
     cluster.api.create(QUEUES, queue())

@@ -54,6 +54,7 @@ from dispatcher.reading import (
     copy_of,
 )
 from dispatcher.state_machine import DispatcherState
+from kube.gang.sent import kind_of
 from kube.objects.base import ObjectMeta
 from kube.objects.clusters.dispatch import CLOSED, GangDispatch
 from kube.objects.clusters.queue_clusters import QueueClusters
@@ -376,7 +377,8 @@ class World:
             },
             type=dict,
         )
-        found = copy_of(msgspec.json.decode(msgspec.json.encode(raw), type=RayObject), body["kind"])
+        kind = kind_of(body["apiVersion"], body["kind"])
+        found = copy_of(msgspec.json.decode(msgspec.json.encode(raw), type=RayObject), kind)
         member.copies[found.of] = found
         return found
 

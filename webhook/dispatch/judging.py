@@ -51,6 +51,11 @@ def judge(kind: str, created: Created, labels: Labels, queues: Queues) -> Judged
         )
     if is_wrapper:
         return _noted(created, spec)
+    return _managed(kind, spec)
+
+
+def _managed(kind: str, spec: CreatedSpec) -> Judged:
+    """Have a Ray object managed elsewhere, unless its user said who manages it."""
     if spec.cluster_selector:
         return Deny(
             UNPROCESSABLE,

@@ -1,4 +1,4 @@
-"""AppWrappers that other clusters run: each is a gang here, nothing of it is created, and it ends."""
+"""AppWrappers that other clusters run: each is a gang here, and nothing of it is created."""
 
 from typing import Any
 

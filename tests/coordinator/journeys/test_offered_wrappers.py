@@ -20,7 +20,6 @@ from tests.coordinator.journeys.queues.worlds import gang_in, queue
 from tests.coordinator.offers import accept, answer, created_for, member, offer
 from tests.coordinator.world import World
 
-
 USUAL = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
     for key in ("not-ready", "unreachable")
