@@ -17,7 +17,8 @@ from tests.coordinator.app_wrappers import (
 from tests.coordinator.builders import Json, gang_of, node
 from tests.coordinator.journeys.app_wrappers.worlds import HIGH, IN_QUEUE, LOWER, labelled
 from tests.coordinator.journeys.queues.worlds import gang_in, queue
-from tests.coordinator.offers import accept, answer, created_for, member, offer
+from tests.coordinator.journeys.test_lost_manager import renew
+from tests.coordinator.offers import accept, answer, created_for, lease, member, offer
 from tests.coordinator.world import World
 
 USUAL = [
@@ -193,3 +194,17 @@ def test_what_is_wrong_in_it_or_cannot_be_seen_is_not_offered() -> None:
         world = member(offer("a-1", made))
         assert answer(world)["phase"] == "Asked"
         assert message in answer(world)["message"]
+
+
+def test_one_whose_manager_is_lost_ends_with_its_pods() -> None:
+    world = member(lease(1), offer("a-1", wrapper(), lostAfterSeconds=300))
+    renew(world)
+    accept(world)
+    world.settle(seconds=1)
+    world.create(created_for(world, wrapper()))
+    world.settle(seconds=30)
+    assert nodes_of(world.api, "a") == ["n1"] * 4
+    world.settle(seconds=240)
+    assert said(world) == ("Closed", "ManagerLost")
+    assert not wrappers(world)
+    assert not list(world.api.all("pods"))
