@@ -1,8 +1,10 @@
 """Advises which gangs to move so that a waiting one can start; nothing is moved."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -51,7 +53,7 @@ def advise_request(
     pictured: Pictured, wanted: GangKey | None, steps: int = STEPS
 ) -> tuple[DefragReport, MoveRequest | None]:
     """Return the same, with what asks the coordinator for it; None without a plan."""
-    begun = pictured.begun()
+    begun = dataclasses.replace(pictured, seconds=inf).begun()  # else it may end half way
     advice = _Advice(begun.world, begun.course, steps)
     report = advice.on(wanted)
     if report.start is None:

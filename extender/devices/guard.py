@@ -114,7 +114,7 @@ class DeviceGuard:
     def _count(self, pod: ObservedPod, gang: GangKey, sign: int) -> None:
         """Count the gang among those that a claim concerns, or with -1 no more."""
         self._of_gang.pop(gang, None)
-        for name in {each.claim for each in pod.claims if each.claim}:
+        for name in {pod.extended_claim, *(each.claim for each in pod.claims)} - {""}:
             counts = self._by_claim[pod.namespace, name]
             counts[gang] += sign
             if counts[gang] <= 0:
@@ -132,7 +132,7 @@ class DeviceGuard:
     def node_changed(self, name: str) -> None:
         """Look anew at what is decided on a node, which may list other resources by now."""
         self._of_gang.clear()
-        if name in self._index.nodes_with_slices:
+        if not {name, ""}.isdisjoint(self._index.nodes_with_slices):
             self._changed()
 
     def remove_pod(self, uid: str) -> None:

@@ -18,7 +18,7 @@ from scheduling.devices.outcome import (
     Undecided,
     Unsupported,
 )
-from scheduling.devices.pools import SLICE_COUNTS, Pool, PoolDevice
+from scheduling.devices.pools import SLICE_COUNTS, Pool, PoolDevice, are_open
 from scheduling.devices.selection import Rules, tolerated
 from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.devices.wanted import Refused, Wanted, WantedClaim, wanted_by
@@ -56,7 +56,7 @@ def allocate(
         return Unsupported(TOO_MANY_CLAIMS)
     if any(pool.unsupported == SLICE_COUNTS for pool in pools):
         return Unsupported(SLICE_COUNTS)
-    if not rules.features.passes_over_pools and any(p.incomplete or p.invalid for p in pools):
+    if are_open(pools, rules.features):
         return Unsupported(PARTS_OF_POOLS)
     devices = tuple(
         found for pool in pools if not (pool.incomplete or pool.invalid) for found in pool.devices

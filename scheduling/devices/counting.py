@@ -12,7 +12,7 @@ from operator import mul
 
 from scheduling.devices.allocator import MAX_CLAIMS
 from scheduling.devices.node_devices import NodeDevices, requests_of
-from scheduling.devices.pools import SLICE_COUNTS
+from scheduling.devices.pools import SLICE_COUNTS, are_open
 from scheduling.devices.selection import Rules, tolerated
 from scheduling.model.devices.resource_claim import (
     MAX_DEVICES,
@@ -71,8 +71,7 @@ def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Countin
     """Return the counts for pods with such claims; None where counting is not exact."""
     if any(pool.unsupported == SLICE_COUNTS for pool in node.pools):
         return None
-    whole = not any(pool.incomplete or pool.invalid for pool in node.pools)
-    if not (whole or rules.features.passes_over_pools):
+    if are_open(node.pools, rules.features):
         return None
     if not all(len(claims) <= MAX_CLAIMS and all(map(_countable, claims)) for claims in pods):
         return None

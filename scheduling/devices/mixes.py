@@ -11,7 +11,14 @@ from functools import cached_property
 from scheduling.devices.allocator import allocate
 from scheduling.devices.counting import Counting, counting
 from scheduling.devices.node_devices import NodeDevices, requests_of
-from scheduling.devices.outcome import Allocated, Doubt, NotAllocated, Undecided, Unsupported
+from scheduling.devices.outcome import (
+    Allocated,
+    Doubt,
+    NotAllocated,
+    Refusal,
+    Undecided,
+    Unsupported,
+)
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.resource_slice import DeviceID
@@ -21,6 +28,9 @@ UNFORESEEN = (
     "claims that counting does not decide, before Kubernetes 1.36 (ask for a number of devices of "
     "a class, without alternatives, constraints or mode All)"
 )
+
+_ENDING = (Refusal.SELECTOR_FAILS, Refusal.CONSTRAINT, Refusal.TOO_MANY_DEVICES)
+"""Refusals that another device, met before, may save a node from."""
 
 Mix = tuple[int, ...]
 InUse = frozenset[DeviceID]
@@ -45,7 +55,14 @@ class NodeMixes:
     @cached_property
     def refusals(self) -> tuple[NotAllocated | Unknown | None, ...]:
         """Return by group why not even one pod is allocated its devices; None where one is."""
-        return tuple(self._refusal(claims) for claims in self.groups)
+        return tuple(self._sure(self._refusal(claims)) for claims in self.groups)
+
+    def _sure(self, refusal: NotAllocated | Unknown | None) -> NotAllocated | Unknown | None:
+        """Return a refusal that holds whatever the order of pools: some end a search in one."""
+        ends = isinstance(refusal, NotAllocated) and refusal.refusal in _ENDING
+        if ends and not self.rules.features.pools_in_order:
+            return Unsupported(UNFORESEEN)
+        return refusal
 
     def _refusal(self, claims: Claims) -> NotAllocated | Unknown | None:
         """A node on which a selector fails is refused, whether the search would reach it or not."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from scheduling.devices.counters import CountersLeft
 from scheduling.devices.outcome import NotAllocated
-from scheduling.devices.pools import Pool, PoolDevice
+from scheduling.devices.pools import Pool, PoolDevice, are_open
 from scheduling.devices.selection import Rules, Selected, selected, selections, tolerated
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
@@ -138,7 +138,7 @@ class NodeDevices:
                 [_number(f.device.content.attribute(name), values) for f in self.usable]
                 for name in names
             ),
-            *([[f.device.consumes_counters for f in self.usable]] if self.has_counters else ()),
+            *([[*self._consumption]] if self.has_counters else ()),
         ]
         devices = tuple(zip(*columns, strict=True))
         pools = tuple(
@@ -149,7 +149,14 @@ class NodeDevices:
     @cached_property
     def has_counters(self) -> bool:
         """Say whether devices may consume counters."""
-        return any(pool.counters for pool in self.pools)
+        consumes = any(found.device.consumes_counters for found in self.usable)
+        return consumes or any(pool.counters for pool in self.pools)
+
+    @property
+    def _consumption(self) -> Iterable[Hashable]:
+        """Yield by device what it consumes, and of which pool: each has counters of its own."""
+        for at, pool in enumerate(self.pools):
+            yield from ((at, found.device.consumes_counters) for found in pool.devices)
 
     def by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
         """Return the devices that claims of each class alone would find, or that are in use.
@@ -201,6 +208,8 @@ class NodeDevices:
 
     def _free_for(self, claims: Claims, rules: Rules) -> int | None:
         """Return how many free devices suit a request; None where that is not known."""
+        if are_open(self.pools, rules.features):
+            return None
         free = 0
         by_request = [self.selections(asked, rules) for asked in requests_of(claims)]
         for found, *answers in zip(self.usable, *by_request, strict=True):

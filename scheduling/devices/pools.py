@@ -25,6 +25,7 @@ from scheduling.model.node import Node
 from scheduling.model.node_terms import matches
 
 COUNTERS = "counters that devices of several nodes share"
+DEVICES_BESIDE_COUNTERS = "devices in a slice that holds counters"
 COUNTERS_OF_ONE_NAME = "counters in pools of two drivers that have one name"
 BINDING_CONDITIONS = "binding conditions of devices"
 SHARES = "devices that allow multiple allocations"
@@ -138,6 +139,14 @@ def _without_answer(pool: Pool, why: str) -> Pool:
     return replace(pool, devices=tuple(devices), unsupported=why)
 
 
+def are_open(pools: Iterable[Pool], features: Features) -> bool:
+    """Say whether kube-scheduler may allocate from pools of which not all is known, or fail there.
+
+    1.34 allocates from incomplete pools, and gives a node up where it meets an invalid one.
+    """
+    return not features.passes_over_pools and any(p.incomplete or p.invalid for p in pools)
+
+
 def _key(each: ResourceSlice) -> PoolKey:
     return PoolKey(each.driver, each.pool)
 
@@ -188,7 +197,7 @@ def _pool(
     if len(of_node) != wanted:
         every, generation = slices.of_pool(key), of_node[0].generation
         if any(each.generation > generation for each in every):
-            return None
+            return None if features.passes_over_pools else Pool(key, incomplete=True)
         whole = [each for each in every if each.generation == generation]
     if len(whole) != wanted:
         elsewhere = not any(each.access is None or _reaches(node, each.access) for each in of_node)
@@ -241,13 +250,15 @@ def _number(each: ResourceSlice) -> int:
 
 def _unsupported(
     node: Node,
-    whole: Iterable[ResourceSlice],
+    whole: Sequence[ResourceSlice],
     counters: tuple[CounterSet, ...] | None,
     features: Features,
 ) -> str:
     """Name what of a pool is not modelled, such as who has shares of a device with its counters."""
     if counters and not _is_of(node, whole):
         return COUNTERS
+    if counters and any(of.shared_counters and of.devices for of in whole):
+        return DEVICES_BESIDE_COUNTERS
     shares = (device.content.allow_multiple_allocations for of in whole for device in of.devices)
     if counters and features.consumable_capacity and any(shares):
         return SHARES

@@ -265,6 +265,14 @@ def put_by_resource(known: Ledger, at: int) -> None:
     known.put_pod(as_watched_pod(by_resource(f"w{at}")))
 
 
+def put_with_special_claim(known: Ledger, at: int) -> None:
+    """kube-scheduler made its claim; the pod is bound, or on its way."""
+    released = pinned(member(pod(f"w{at}", gpu=1)), "a")
+    found = released if at else by_resource(f"w{at}", on="a")
+    found["status"]["extendedResourceClaimStatus"] = {"resourceClaimName": f"of-w{at}"}
+    known.put_pod(as_watched_pod(found))
+
+
 def put_stranger(known: Ledger, at: int) -> None:
     known.put_pod(as_watched_pod(claiming(f"s{at}", on="a")))
 
@@ -290,6 +298,7 @@ CHANGES: tuple[Change, ...] = (
     put_worker(to="a"),
     put_worker(on="a"),
     put_by_resource,
+    put_with_special_claim,
     put_stranger,
     put_slots,
     put_listing_node,
@@ -308,6 +317,7 @@ def test_what_is_known_of_a_gang_is_what_a_look_at_all_finds(
     changes: list[tuple[Change, int]],
 ) -> None:
     known = a_gang_and_its_devices("0", "1", slots=2, gpu=0)
+    name_resource(known)
     for change, at in changes:
         change(known, at)
         found = known.devices.coming

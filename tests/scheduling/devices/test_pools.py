@@ -9,6 +9,7 @@ from scheduling.devices.outcome import Allocated, NotAllocated, Outcome, Refusal
 from scheduling.devices.pools import (
     COUNTERS,
     COUNTERS_OF_ONE_NAME,
+    DEVICES_BESIDE_COUNTERS,
     SHARES,
     SLICE_COUNTS,
     SliceIndex,
@@ -161,6 +162,29 @@ def test_nodes_with_other_partitions_are_not_alike() -> None:
 
     assert pattern(40, 20) == pattern(40, 20)
     assert len({pattern(40, 20), pattern(10, 20), pattern(40, 10)}) == 3
+
+
+def test_nodes_whose_partitions_are_of_other_pools_are_not_alike() -> None:
+    """Of two pools with room for one partition each a node holds two pods, of one pool one."""
+
+    def split(at: int) -> NodeDevices:
+        parts = [partition(f"part-{each}", memory=10, type="half") for each in range(3)]
+        pools = ((parts[:at], "one"), (parts[at:], "two"))
+        slices = [
+            replace(each, pool=name, name=f"{name}-{each.name}")
+            for of, name in pools
+            for each in (slice_of(of, "a", of=2), counters("a", gpu_0=10, of=2))
+        ]
+        return node_devices(*slices)
+
+    patterns = {split(at).pattern([(HALF,)], RULES, StepBudget(1000)) for at in (1, 3)}
+    assert len(patterns) == 2
+
+
+def test_devices_beside_counters_in_one_slice_are_not_judged() -> None:
+    """1.34 allowed that behind a gate; later versions pass over such devices."""
+    both = replace(counters("a", gpu_0=40), devices=tuple(HALVES))
+    assert outcome(node_devices(both), HALF) == Unsupported(DEVICES_BESIDE_COUNTERS)
 
 
 def test_nodes_are_selected_by_label_and_by_name() -> None:

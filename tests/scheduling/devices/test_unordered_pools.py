@@ -14,15 +14,18 @@ from scheduling.devices.keeping import OnTheWay, leaves_enough
 from scheduling.devices.mixes import UNFORESEEN
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.outcome import Allocated, Unsupported
+from scheduling.devices.pools import SliceIndex, gather_pools
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.features import features_of, version_of
 from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 from tests.scheduling.devices.builders import (
     DRIVER,
     RULES,
     claim,
     device,
+    every,
     exactly,
     node_devices,
     slice_of,
@@ -124,6 +127,33 @@ def test_1_34_allocates_from_parts_of_pools(version: str, is_known: bool) -> Non
     whole = replace(slice_of([device("whole")], "a"), driver=f"other.{DRIVER}")
     found = foreseen([ClaimGroup((claim(exactly()),), 1)], node_devices(part, whole), version)
     assert isinstance(found, Foreseen) if is_known else found == Unsupported(PARTS_OF_POOLS)
+
+
+def test_a_part_of_a_pool_may_be_enough_on_1_34() -> None:
+    """A no would be wrong there: kube-scheduler may allocate what it has."""
+    part = node_devices(slice_of([device("part")], "a", name="part", of=2))
+    asked = [ClaimGroup((claim(exactly()),), 1)]
+    assert foreseen(asked, part, "1.34") == Unsupported(PARTS_OF_POOLS)
+    assert isinstance(foreseen(asked, part, "1.35"), NoPlacement)
+
+
+def test_a_refusal_that_ends_the_search_in_one_order_is_none() -> None:
+    """All of X are of one NUMA node; the Y of the same one may be met first, or the other Y."""
+    asked = claim(exactly("type=Y", name="r0"), every("type=X", name="r1"), match="numa")
+    node = in_two_pools([["Y0"], ["Y1", "X1"]])
+    assert foreseen([ClaimGroup((asked,), 1)], node, "1.35") == Unsupported(UNFORESEEN)
+
+
+def test_1_34_may_see_an_older_generation_of_a_pool() -> None:
+    """It looks at no slices of other nodes, where a newer one may be."""
+    old = replace(slice_of([device("old")], "a", name="old", of=2), pool="p")
+    new = replace(slice_of([device("new")], "b", name="new", of=2, generation=2), pool="p")
+    slices, on_a = SliceIndex([old, new]), Node("a", {}, (), False, {})
+    asked = [ClaimGroup((claim(exactly()),), 1)]
+    for version, verdict in (("1.34", Unsupported), ("1.35", NoPlacement)):
+        pools = gather_pools(on_a, slices, features_of(version_of(version)))
+        node = NodeDevices.of(pools, frozenset())
+        assert isinstance(foreseen(asked, node, version), verdict)
 
 
 def test_the_extender_lets_no_pod_pass_where_counting_does_not_decide() -> None:
