@@ -281,8 +281,8 @@ class World:
         if source is None or source.stage is not Stage.QUEUED or not status.get("placement"):
             return
         form = getattr(source, "form", None)
-        assert isinstance(form, StandIn), "only AppWrappers have stages"
-        yield from self._created(key, replace(resumed(form), phase=Phase.RUNNING))
+        if isinstance(form, StandIn):  # else it is sent to another cluster, and created there
+            yield from self._created(key, replace(resumed(form), phase=Phase.RUNNING))
 
     def _created(self, key: GangKey, cluster: RayCluster) -> Iterator[Event]:
         """Have the pods made that a held gang waits with."""
