@@ -96,7 +96,7 @@ def unaccepted(look: Look) -> NotReady | None:
         stopped = look.view.eviction.last is not None
         return NotReady(Reason.HELD, GOES_BACK) if stopped else None
     said = f"GangOffer {made_for.name}, which it was created for, is not Started"
-    return NotReady(Reason.HELD, f"{said} for a RayCluster of this name, or made by this object")
+    return NotReady(Reason.HELD, f"{said} for an object of this name, or made by this one")
 
 
 def pause_of(look: Look) -> NotReady | None:

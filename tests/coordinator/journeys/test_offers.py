@@ -257,7 +257,7 @@ def test_one_of_another_name_that_names_the_offer_as_its_owner_never_starts() ->
     world.create(created_for(world, gang_of("other", 3)))
     world.settle(seconds=5)
     assert not any(nodes_of(world, "other"))
-    assert "is not Started for a RayCluster of this name" in world.status("other")["message"]
+    assert "is not Started for an object of this name" in world.status("other")["message"]
 
 
 def test_what_is_created_for_an_offer_that_is_gone_never_starts() -> None:
