@@ -11,7 +11,7 @@ from testbed.api import Json
 from testbed.history import Gang
 from testbed.nodes import NodeSpec
 
-SINCE = 36
+SINCE = 34
 """The minor version of Kubernetes from which on devices by claim are judged (docs/gpus.md)."""
 
 _WORKERS, _SIZE = 3, 4
