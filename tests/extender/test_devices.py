@@ -17,7 +17,7 @@ from extender.prioritize import scores
 from extender.unscheduled_pods import UnscheduledPods
 from extender.wire.node_lists import NodeList
 from kube.devices.resource_claims import resource_claim
-from kube.devices.resource_slices import ReadSlice
+from kube.devices.resource_slices import ReadSlice, resource_slice
 from kube.objects import names
 from tests.extender.claimed import (
     ONE,
@@ -41,7 +41,7 @@ from tests.extender.worlds import (
     pinned,
     pod,
 )
-from tests.kube.devices.objects import claim_spec, decoded, gpu, request
+from tests.kube.devices.objects import GPU, claim_spec, decoded, gpu, request
 
 AB = ["a", "b"]
 KEPT = {"a": DEVICES}
@@ -375,6 +375,28 @@ def test_devices_are_kept_for_a_gang_that_asks_for_the_resource_of_a_class(liste
     known.put_pod(as_watched_pod(bound))
     put_claim(known, "w0", ONE, "0", on="a")
     assert ask(known, asked, names=["a"]).passed == ["a"], "kube-scheduler knows what is taken"
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_a_node_that_lists_none_any_more_gives_devices_of_slices_that_name_none(
+    asked_before: bool,
+) -> None:
+    known = Ledger()
+    known.put_node(as_node(node("a", gpu=2)))
+    known.put_gang(as_gang(gang(slots={"a": 1}, gpu=1)))
+    known.put_pod(as_watched_pod(by_resource("w0")))
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": GPU, "pool": pool, "devices": [{"name": "0"}]}
+    selector = {"nodeSelectorTerms": [term]}
+    known.devices.put(resource_slice(decoded("of-a", {**spec, "nodeSelector": selector})))
+    name_resource(known)
+    see_all(known)
+    asked = stranger(known)
+    if asked_before:
+        assert ask(known, asked, names=["a"]).passed == ["a"]
+    known.put_node(as_node(node("a", gpu=0)))
+    assert ask(known, asked, names=["a"]).passed == []
 
 
 def test_where_a_device_plugin_lists_the_resource_no_device_is_taken_for_it() -> None:

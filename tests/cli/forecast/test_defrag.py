@@ -4,7 +4,9 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -177,6 +179,18 @@ def test_a_search_that_is_cut_short_says_so() -> None:
     found = advise(pictured(still()), LARGE, steps=10)
     assert found.start is None
     assert "before the search ended at its bound: it needs 8 nvidia.com/gpu of 8 free" in found.why
+
+
+def test_moves_are_sought_on_a_picture_at_rest_whatever_the_cpu_time() -> None:
+    """A start without moves takes time to work out; without any the plan is still the same."""
+    world = scattered()
+    world.api.create(node("gpu-2", cpu=64, gpu=4))
+    world.create(workers("fits", 4))
+    picture, passed = pictured(world), count()
+    hasty = replace(picture, seconds=0.0, spent=lambda: float(next(passed)))
+    found = advise(picture, LARGE)
+    assert found.moves
+    assert advise(hasty, LARGE).moves == found.moves
 
 
 # ---- the command

@@ -7,7 +7,7 @@ from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.pools import SliceIndex, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.model.constraints import Toleration
-from scheduling.model.devices.features import DEFAULT_FEATURES
+from scheduling.model.devices.features import DEFAULT_FEATURES, Features
 from scheduling.model.devices.resource_claim import (
     AllocationMode,
     ClaimSpec,
@@ -84,9 +84,12 @@ def slice_of(
 
 
 def node_devices(
-    *slices: ResourceSlice, node: str = "a", in_use: Iterable[str] = ()
+    *slices: ResourceSlice,
+    node: str = "a",
+    in_use: Iterable[str] = (),
+    features: Features = DEFAULT_FEATURES,
 ) -> NodeDevices:
-    pools = gather_pools(Node(node, {}, (), False, {}), SliceIndex(slices), DEFAULT_FEATURES)
+    pools = gather_pools(Node(node, {}, (), False, {}), SliceIndex(slices), features)
     return NodeDevices.of(pools, frozenset(DeviceID(DRIVER, node, each) for each in in_use))
 
 

@@ -28,6 +28,7 @@ from tests.scheduling.devices.builders import (
     every,
     exactly,
     node_devices,
+    partition,
     slice_of,
 )
 from tests.scheduling.devices.test_gang_properties import CLAIMS, pods_of
@@ -142,6 +143,15 @@ def test_a_refusal_that_ends_the_search_in_one_order_is_none() -> None:
     asked = claim(exactly("type=Y", name="r0"), every("type=X", name="r1"), match="numa")
     node = in_two_pools([["Y0"], ["Y1", "X1"]])
     assert foreseen([ClaimGroup((asked,), 1)], node, "1.35") == Unsupported(UNFORESEEN)
+
+
+def test_a_node_whose_devices_consume_counters_is_not_like_others_without_the_gate() -> None:
+    """They were written while the gate was on; kube-scheduler allocates none of them now."""
+    plain = node_devices(slice_of([device("gpu")], "a"), features=OLDER.features)
+    part = node_devices(slice_of([partition("gpu", memory=5)], "a"), features=OLDER.features)
+    asked, steps = [((claim(exactly()),))], StepBudget(1000)
+    assert plain.pattern(asked, OLDER, steps) != part.pattern(asked, OLDER, steps)
+    assert not isinstance(foreseen([ClaimGroup(asked[0], 1)], part, "1.35"), Foreseen)
 
 
 def test_1_34_may_see_an_older_generation_of_a_pool() -> None:
