@@ -13,7 +13,7 @@ from testbed.waiting import wait_until
 
 _FIRST, _SECOND = "raycluster-complete", "raycluster-complete-1"
 _SIZE = 2
-_NODE = NodeSpec("eight-cpus", cpus=8, memory="8118372Ki")
+_NODE = NodeSpec("eight-cpus-6", cpus=8, memory="8118372Ki")
 _SYSTEM, _USED = "2550m", 6050
 """What the pods of the system take of the node, and what is taken beside the first Ray cluster."""
 

@@ -19,7 +19,7 @@ _HURRIED = {"REST_SECONDS": "0.3", "CPU_SHARE": "1"}
 
 def told_when_they_start(stage: Stage) -> list[Claim]:
     """Play one gang that runs for two hours, and two that wait for it and for one another."""
-    stage.set_up("scene-8", [NodeSpec("eight-cpus", cpus=8)])
+    stage.set_up("scene-8", [NodeSpec("eight-cpus-8", cpus=8)])
     first = _create(stage, "first", "2h")
     stage.wait_whole(first, _SIZE)
     second, third = _create(stage, "second", "1h"), _create(stage, "third", "1h")

@@ -18,7 +18,7 @@ _LEFT = 8 - _URGENT_SIZE
 
 def gives_way(stage: Stage) -> list[Claim]:
     """Play one gang of low priority and two of high priority, on CPUs for one and a part."""
-    stage.set_up("scene-4", [NodeSpec("eight-cpus", cpus=8)])
+    stage.set_up("scene-4", [NodeSpec("eight-cpus-4", cpus=8)])
     stage.create_priority_class(_BATCH, 10)
     stage.create_priority_class(_URGENT, 1000)
     stage.create_queue("lab", preemption={"withinQueue": "LowerPriority"})

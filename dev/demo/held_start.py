@@ -13,7 +13,7 @@ _SIZE = 5
 
 def waits_without_pods(stage: Stage) -> list[Claim]:
     """Play a gang that takes the room, and one that is held until that is free."""
-    stage.set_up("scene-5", [NodeSpec("eight-cpus", cpus=8)])
+    stage.set_up("scene-5", [NodeSpec("eight-cpus-5", cpus=8)])
     first = stage.create_ray_cluster(as_gang(_cluster(stage, "first")))
     stage.wait_whole(first, _SIZE)
     stage.display.say("first runs; held is created, which asks for no pods before it is admitted:")

@@ -12,7 +12,7 @@ _HEAD = "--head=cpus=2,memory=2Gi"
 
 def managed_by_commands(stage: Stage) -> list[Claim]:
     """Play a day of an owner: of two clusters the second waits until the first is made smaller."""
-    stage.set_up("scene-7", [NodeSpec("eight-cpus", cpus=8)])
+    stage.set_up("scene-7", [NodeSpec("eight-cpus-7", cpus=8)])
     train = stage.owned("train")
     began = stage.muster("create", "train", _HEAD, "--group=workers,replicas=4,cpus=1,memory=1Gi")
     stage.wait_whole(train, 5)

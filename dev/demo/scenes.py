@@ -106,7 +106,7 @@ def _is_stuck(stage: Stage, pair: Sequence[Gang]) -> bool:
 
 def two_clusters(stage: Stage) -> list[Claim]:
     """Play both with the label: one runs whole, the other waits whole until it has gone."""
-    stage.set_up("scene-1", [NodeSpec("eight-cpus", cpus=8)])
+    stage.set_up("scene-1", [NodeSpec("eight-cpus-1", cpus=8)])
     stage.display.say("With the label muster.dev/gang on both:")
     created = time.monotonic()
     pair = [stage.create_ray_cluster(as_gang(manifest)) for manifest in _pair(stage)]

@@ -43,7 +43,10 @@ class Stage:
         self._created: list[str] = []
 
     def set_up(self, namespace: str, nodes: Sequence[NodeSpec]) -> None:
-        """Clear the stage and bring a namespace and nodes onto it."""
+        """Clear the stage and bring a namespace and nodes onto it, with names of their own.
+
+        kwok may renew the Lease of a node that is gone; one of the same name then waits for 50 s.
+        """
         self.clear()
         self.cluster.create_namespace(namespace)
         self.cluster.add_nodes(nodes)
