@@ -99,8 +99,13 @@ class Telling:
     def _taken_away(self) -> Iterator[Write]:
         waits = {_key(gang) for gang, _ in self._waiting()}
         for key, gang in self.gangs.items():
-            if gang.status.expected_start is not None and key not in waits:
+            told = gang.status.expected_start is not None
+            if told and key not in waits and not self._was_read_before_it_started(key, gang):
                 yield Write(key, gang.metadata.uid, None)
+
+    def _was_read_before_it_started(self, key: GangKey, gang: Gang) -> bool:
+        # Its pods were read later and run: the start counts once its Gang says when it was.
+        return may_wait(gang) and self.course.expected(key) is not None
 
     def _due(self) -> Iterator[Write]:
         first = self._first()

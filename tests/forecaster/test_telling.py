@@ -155,6 +155,21 @@ def test_the_estimate_is_taken_away_when_the_gang_has_its_place(world: World) ->
     assert start.error == pytest.approx((2 * HOUR - 240) / 120, rel=0.05)
 
 
+def test_a_start_is_counted_where_the_gang_was_read_before_it_and_its_pods_after(
+    world: World,
+) -> None:
+    told(world)
+    before = telling(world).gangs
+    world.delete("rayclusters", "runs")
+    world.settle(seconds=10)
+    after = telling(world)
+    torn = replace(after, gangs={**after.gangs, GangKey(TEAM, "b"): before[GangKey(TEAM, "b")]})
+    assert "b" not in [each.key.name for each in torn.writes()]
+    assert not list(torn.started())
+    assert "b" in [each.key.name for each in after.writes()]
+    assert list(after.started())
+
+
 def test_a_gang_that_was_told_no_time_teaches_no_error() -> None:
     gangs = [lasting("runs", 3, 0), lasting("b", 3, 1)]
     world = world_of(node("a", cpu=4), gangs=gangs)
