@@ -20,6 +20,7 @@ from kube.codec.node import resources_of_class
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_facts import DEVICE_WATCHES, GROUP, DeviceWatch, ObservedDeviceFact
 from kube.objects.core import DeviceClass, DeviceObject
+from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
 
@@ -85,6 +86,10 @@ class DeviceWatches:
         elif pod.extended and len(self._asked) < MOST_ASKED:
             self._asked.update(each.resource for each in pod.extended)
             self._begin_where_given()
+
+    def note_gang(self, gang: GangKey) -> None:
+        """Begin to watch where the pods of a gang will claim devices once they are made."""
+        self._begin(namespace=gang.namespace, gang=gang.name)
 
     def note_class(self, found: DeviceClass) -> None:
         """Begin to watch where a class names a resource, or a pod asks for that of its own name."""

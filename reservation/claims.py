@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kube.codec.devices.pod_claims import claims_to_come
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
 from kube.devices.class_requests import claimed_on, to_be_claimed
@@ -45,14 +46,15 @@ def by_kind(pods: Iterable[ObservedPod], index: DeviceIndex) -> ByKind:
 
 def _of_another(pod: ObservedPod, index: DeviceIndex, node: Node | None) -> Claims | None:
     """Return what another pod like this one is to be allocated: its own claims, and shared ones."""
-    found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
+    asked = claims_to_come(pod.claims)
+    found = claims_of_pod(pod.namespace, pod.name, pod.uid, asked, index)
     if isinstance(found, ClaimNotReady):
         return None
-    meant = (each for each in pod.claims if each.meant)
+    meant = (each for each in asked if each.meant)
     own = tuple(
         claim.spec
-        for asked, claim in zip(meant, found, strict=True)
-        if asked.template or claim.allocation is None
+        for each, claim in zip(meant, found, strict=True)
+        if each.template or claim.allocation is None
     )
     return (*own, *claimed_on(pod, node, index))
 

@@ -82,7 +82,7 @@ def stand_in(wrapper: AppWrapper, wrapped: Wrapped) -> StandIn:
     groups: list[WorkerGroup] = []
     refused = message_of(wrapped.faults)
     unforeseeable = ""
-    claims = {each.name for each in wrapped.items if each.kind == "PersistentVolumeClaim"}
+    claims = {(each.kind, each.name) for each in wrapped.items if each.kind in _CLAIMED}
     for item in () if refused else wrapped.items:
         try:
             groups += _groups(item, wrapper, wrapped, notices)
@@ -201,10 +201,10 @@ def _of_cluster(item: Item) -> ObjectMeta:
 # --- what is known only of pods that exist ----------------------------------------------------
 
 
-def _known_only_then(item: Item, claims: Collection[str]) -> Iterator[str]:
+def _known_only_then(item: Item, claims: Collection[tuple[str, str]]) -> Iterator[str]:
     """Say what of an item makes it impossible to decide for its pods before they exist.
 
-    `claims` are those that are items themselves, so that they exist no earlier than the pods.
+    `claims` are kinds and names of those that are items themselves, and are made with the pods.
     """
     if item.kind == "StatefulSet" and at(item.found, ("spec", "volumeClaimTemplates")):
         yield f"{item.where}: template.spec.volumeClaimTemplates: claims are made with the pods"
@@ -217,21 +217,33 @@ def _known_only_then(item: Item, claims: Collection[str]) -> Iterator[str]:
     for pod_set in item.pod_sets:
         if pod_set.path is not None:
             spec = msgspec.convert(at(item.found, pod_set.path), PodTemplate).spec
-            own = next((c for c in _claims(spec) if c in claims), "")
+            own = next((c for c in _claims(spec) if c in claims), ())
             if own:
-                said = f"the claim {own} is an item of the AppWrapper, and created with the pods"
-                yield f"{item.where}: pod set {pod_set.name}: {said}"
+                said = f"{' '.join(own)} is an item of the AppWrapper, and created with the pods"
+                yield f"{item.where}: pod set {pod_set.name}: {said} (create it before)"
             drawn = sorted({*_keys_matched(spec)} & {*pod_set.later})
             if drawn:
                 said = f"the label {drawn[0]} is set on pods as they are created"
                 yield f"{item.where}: pod set {pod_set.name}: {said}"
 
 
-def _claims(spec: TemplateSpec) -> Iterator[str]:
+_OF_VOLUMES, _OF_DEVICES, _TEMPLATE = (
+    "PersistentVolumeClaim",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+)
+_CLAIMED = _OF_VOLUMES, _OF_DEVICES, _TEMPLATE
+
+
+def _claims(spec: TemplateSpec) -> Iterator[tuple[str, str]]:
+    """List what pods claim by, as kind and name."""
     for volume in spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if isinstance(source, VolumeSource):
-            yield source.claim_name
+            yield _OF_VOLUMES, source.claim_name
+    for claim in spec.resource_claims:
+        yield _OF_DEVICES, claim.resource_claim_name or ""
+        yield _TEMPLATE, claim.resource_claim_template_name or ""
 
 
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"

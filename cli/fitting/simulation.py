@@ -5,14 +5,12 @@ the verdict are what a coordinator would come to that began to lead now. What is
 part as a gang whose pods have all come, gated: those that are foreseen of its templates.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from cli.fitting.asked import Asked, as_created, as_gang, beside, in_place, job_as_created
-from cli.fitting.claims import with_claims
 from cli.fitting.counts import groups_asked, most_that_fit, with_pods, with_replicas
 from cli.fitting.in_place import find_waiting, without
 from cli.fitting.queue_alone import by_queue_alone, may_fit
@@ -22,6 +20,7 @@ from cli.report.fit import (
     Most,
     Verdict,
     by_pod_set,
+    devices_unread,
     not_created,
     over_resource_quota,
     unforeseeable,
@@ -36,8 +35,6 @@ from coordinator.messages.events import (
     ClusterGone,
     ClusterSeen,
     CycleDue,
-    DeviceFactGone,
-    DeviceFactSeen,
     Event,
     GangGone,
     GangSeen,
@@ -50,12 +47,11 @@ from coordinator.messages.events import (
 from coordinator.reconcile.status.explained import explain
 from coordinator.state.cycle.what_if import would_admit
 from coordinator.state_machine import CoordinatorState
-from kube.foreseen.claim_quota import ALL_CLAIMS, claims_over_quota
+from kube.foreseen.claim_quota import with_claims
 from kube.objects.base import ObjectMeta, OwnerReference
 from kube.objects.gang import Gang, GangMeta
 from kube.objects.ray import RayCluster
 from runtime.controller.moment import Moment
-from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.verdict import Reason
 
@@ -171,45 +167,33 @@ class Simulation:
         cache, namespace = self._state.known.cache, cluster.metadata.namespace
         source = source_of(cluster)
         admission = cache.admission.admission(namespace, cache.priority_classes)
-        if not cache.devices.unseen and source.resumable is not None:
-            admission = dataclasses.replace(admission, makes_claims=True)
         foresight = foresight_of(source.foresee(admission), self._state.known.profiles)
         if foresight.unforeseeable:
             return unforeseeable(foresight.unforeseeable)
         if foresight.refused:
             return not_created(foresight.refused)
-        made = with_claims(foresight.pods, cache.devices.index)
-        foresight = dataclasses.replace(foresight, pods=made.pods)
-        refused = self._quota_refusal(foresight, cluster) or claims_over_quota(
-            (each.spec for each in made.claims),
-            cache.devices.index.classes,
-            cache.admission.quotas(namespace),
-            ALL_CLAIMS,
-        )
-        if refused:
-            return over_resource_quota(refused)
-        return self._part(cluster, foresight, made.claims)
+        if cache.devices.unseen and any(pod.claims for pod in foresight.pods):
+            return devices_unread()
+        refused = self._quota_refusal(foresight, cluster)
+        return over_resource_quota(refused) if refused else self._part(cluster, foresight)
 
     def _quota_refusal(self, foresight: Foresight, cluster: RayCluster) -> str:
         assert foresight.found is not None
         cache, meta = self._state.known.cache, cluster.metadata
         key = GangKey(meta.namespace, meta.name)
         others, claimed = cache.foreseen.claimed_beside(key)
+        found = with_claims(foresight.found, meta.namespace, cache.devices.index)
         if key in self._made:
-            claimed = without(claimed, foresight.found, self._made[key])
+            claimed = without(claimed, found, self._made[key])
         quotas = cache.admission.quotas(meta.namespace)
-        return quota_refusal(foresight.found, others, claimed, quotas)
+        return quota_refusal(found, others, claimed, quotas)
 
-    def _part(
-        self, cluster: RayCluster, foresight: Foresight, claims: Iterable[ResourceClaim]
-    ) -> _Part:
+    def _part(self, cluster: RayCluster, foresight: Foresight) -> _Part:
         meta = cluster.metadata
         created = as_created(cluster, self._moment.stamp)
         names = [(pod.name, pod.uid) for pod in foresight.pods] if not created.spec.suspend else []
         key = GangKey(meta.namespace, meta.name)
-        made, gone = map(DeviceFactSeen, claims), map(DeviceFactGone, claims)
-        events, back = seen_of(created, foresight), _back(key, meta.uid, names)
-        return _Part(key, meta.uid, (*made, *events), (*back, *gone))
+        return _Part(key, meta.uid, seen_of(created, foresight), _back(key, meta.uid, names))
 
     def _decide(self, parts: Sequence[_Part]) -> None:
         """Run cycles until all are answered; without room there is nothing to decide on."""

@@ -30,6 +30,7 @@ from forecast.pods import made_again
 from forecast.world import AGAIN, FIRST_VERSION, RAY_PODS, World
 from kube.codec.fields import InvalidObject, read_amounts
 from kube.codec.observed_pod import ObservedPod
+from kube.foreseen.claim_quota import with_claims
 from kube.objects.core import Node
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
@@ -199,7 +200,8 @@ class Applying:
             return
         if not refused and found.found is not None:
             quotas = cache.admission.quotas(asked.namespace)
-            refused = quota_refusal(found.found, *cache.foreseen.claimed_beside(key), quotas)
+            charged = with_claims(found.found, asked.namespace, cache.devices.index)
+            refused = quota_refusal(charged, *cache.foreseen.claimed_beside(key), quotas)
         self.notes += [f"{asked}: {each}" for each in mine.notes]
         if refused:
             self.notes.append(f"{asked}: its pods are not created: {refused}")

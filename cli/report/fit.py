@@ -101,6 +101,11 @@ def unforeseeable(message: str) -> Verdict:
     return Verdict(Fits.UNKNOWN, "", f"its pods can only be known once they exist: {message}")
 
 
+def devices_unread() -> Verdict:
+    """Say that nothing is known of the devices that pods claim."""
+    return Verdict(Fits.UNKNOWN, "", "its pods have resourceClaims, and devices could not be read")
+
+
 def unlabelled_namespace(namespace: str, message: str) -> Verdict:
     """Say that a fault may be none: queues select namespaces by labels that were not read."""
     return Verdict(

@@ -73,8 +73,8 @@ class ClusterCache:
         self._constrained: set[str] = set()
         self._mounting: set[str] = set()
         self.admission = AdmissionRules()
-        self.devices = Devices()
         self.foreseen = ForeseenGangs()
+        self.devices = Devices(self.foreseen)
         self._spread = Counter[str]()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}
@@ -212,7 +212,9 @@ class ClusterCache:
     def foresee(self, key: GangKey, pods: Collection[ObservedPod]) -> None:
         """Note what the pods bring that a gang is to have; none of them counts as a pod."""
         constrained = any(_has_constraints(pod) for pod in pods)
-        self.foreseen.put(key, constrained=constrained, mounting=any(pod.mounts for pod in pods))
+        mounting = any(pod.mounts for pod in pods)
+        templates = frozenset(each.template for pod in pods for each in pod.claims)
+        self.foreseen.put(key, constrained=constrained, mounting=mounting, templates=templates)
 
     @property
     def has_pod_constraints(self) -> bool:

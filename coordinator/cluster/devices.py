@@ -4,9 +4,10 @@ Where no pod of a gang does, nothing is watched and nothing is here.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Iterator, Mapping, Set
 from typing import TypeVar
 
+from coordinator.cluster.foreseen_gangs import ForeseenGangs
 from coordinator.messages.events import DeviceApiSeen
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
@@ -26,8 +27,9 @@ K = TypeVar("K", bound=Hashable)
 class Devices:
     """The facts, the selectors in them, and the gangs that they concern."""
 
-    def __init__(self) -> None:
+    def __init__(self, foreseen: ForeseenGangs | None = None) -> None:
         self.index = DeviceIndex()
+        self._foreseen = foreseen or ForeseenGangs()
         self.selectors = CelSelectors()
         self._api: DeviceApiSeen | None = None
         self._pods: Counter[GangKey] = Counter()
@@ -88,14 +90,18 @@ class Devices:
     @property
     def gangs(self) -> Set[GangKey]:
         """The gangs whose pods claim devices, or ask for resources that classes give."""
-        by_class = self.gangs_by_class
-        return self._pods.keys() | by_class if by_class else self._pods.keys()
+        others = self.gangs_by_class | self._foreseen.claiming.keys()
+        return self._pods.keys() | others if others else self._pods.keys()
 
     def asks(self, gang: GangKey) -> bool:
         """Say whether a gang is among these."""
-        return gang in self._pods or any(
-            gang in self._by_resource[resource]
-            for resource in self._by_resource.keys() & self.index.classes_of_resources.keys()
+        return (
+            gang in self._pods
+            or gang in self._foreseen.claiming
+            or any(
+                gang in self._by_resource[resource]
+                for resource in self._by_resource.keys() & self.index.classes_of_resources.keys()
+            )
         )
 
     @property
@@ -135,8 +141,13 @@ class Devices:
             case ResourceClaim():
                 return self._by_claim.get(fact.key, Counter()).keys()
             case ResourceClaimTemplate():
-                return self._by_template.get(fact.key, Counter()).keys()
+                return {*self._by_template.get(fact.key, ()), *self._to_come(fact)}
         return frozenset()
+
+    def _to_come(self, template: ResourceClaimTemplate) -> Iterator[GangKey]:
+        for gang, names in self._foreseen.claiming.items():
+            if template.name in names and gang.namespace == template.namespace:
+                yield gang
 
 
 def _count(counts: Counter[GangKey], gang: GangKey, sign: int) -> None:

@@ -6,7 +6,7 @@ the same. To claim, and to judge a gang beside all claims, costs the same howeve
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from itertools import chain
 
 from kube.foreseen.namespace_quota import Charges, Scoped
@@ -69,6 +69,7 @@ class ForeseenGangs:
         self._put_off: set[GangKey] = set()
         self._constrained: set[GangKey] = set()
         self._mounting: set[GangKey] = set()
+        self._claiming: dict[GangKey, frozenset[str]] = {}
         self._claims: defaultdict[str, QuotaClaims] = defaultdict(QuotaClaims)
         self._freed: set[str] = set()
         self._fewer = False
@@ -88,9 +89,17 @@ class ForeseenGangs:
         (self._put_off.discard if fits else self._put_off.add)(key)
         return fits
 
-    def put(self, key: GangKey, *, constrained: bool, mounting: bool) -> None:
-        """Note whether the pods that a gang is to have bring constraints, or mount claims."""
+    def put(
+        self, key: GangKey, *, constrained: bool, mounting: bool, templates: frozenset[str]
+    ) -> None:
+        """Note whether the pods that a gang is to have bring constraints, or mount claims.
+
+        `templates` are those of which claims of devices are to be made for them.
+        """
         self._gangs[key.namespace].add(key)
+        self._claiming.pop(key, None)
+        if templates:
+            self._claiming[key] = templates
         (self._constrained.add if constrained else self._constrained.discard)(key)
         (self._mounting.add if mounting else self._mounting.discard)(key)
 
@@ -102,6 +111,7 @@ class ForeseenGangs:
         self._fewer = True
         self._constrained.discard(key)
         self._mounting.discard(key)
+        self._claiming.pop(key, None)
         mine = self._gangs.get(key.namespace, set())
         mine.discard(key)
         if not mine:
@@ -128,6 +138,11 @@ class ForeseenGangs:
     def mounting(self) -> Set[GangKey]:
         """The gangs whose pods will mount volumes of claims."""
         return self._mounting
+
+    @property
+    def claiming(self) -> Mapping[GangKey, frozenset[str]]:
+        """The gangs whose pods will claim devices, and by which templates."""
+        return self._claiming
 
     # --- quotas -------------------------------------------------------------------------------
 

@@ -159,10 +159,11 @@ class GangView:
 
     @property
     def expects_pods(self) -> bool:
-        """Whether the RayCluster was resumed and the pods of the minimum are still to come."""
+        """Whether the RayCluster was resumed and pods of the minimum, or claims, are to come."""
         if self.held.phase is not Phase.RESUMED or self.released_any:
             return False
-        return any(each.exist < each.terms.minimum for each in self.survey.standing)
+        lacks = any(each.exist < each.terms.minimum for each in self.survey.standing)
+        return lacks or bool(self.repairs.unclaimed)
 
     @property
     def is_gathered(self) -> bool:

@@ -87,6 +87,7 @@ from kube.ray.ray_owner import essential_job, essential_service
 from kube.ray.wrapped_by import unwrapped, wrapped_by
 from runtime.slicing import settle_heap
 from scheduling.diagnosis.holes import GpuPools
+from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
 
@@ -142,7 +143,7 @@ class Coordinator:
         self._profiles = of_state.profiles
         self._wrapper_of = wrapped_by if settings.app_wrappers else unwrapped
         self.definitions = Definitions(client)
-        self.loop = Loop(of_state.build(), settings.debounce, recorder)
+        self.loop = Loop(of_state.build(), settings.debounce, recorder, self._note_claiming)
         feed = self.loop.feed
         self._gangs = self._watch("gangs", GANGS, Gang, sinks.gang_event)
         event = partial(sinks.pod_event, teller=Teller.RAY_POD_WATCH)
@@ -275,6 +276,9 @@ class Coordinator:
         found = observe(pod, self._profiles, self._wrapper_of)
         self.devices.note(found)
         return found
+
+    def _note_claiming(self, gang: GangKey) -> None:
+        self.devices.note_gang(gang)
 
     def _noted_class(self, found: DeviceClass) -> DeviceClass:
         self.devices.note_class(found)

@@ -5,6 +5,7 @@ took if that is longer, so that deciding never takes more than a third of the ti
 """
 
 import time
+from collections.abc import Callable
 
 from coordinator.messages.actions import Action
 from coordinator.messages.events import CycleDue, Event, TimePassed
@@ -13,20 +14,29 @@ from coordinator.replay.recorder import Recorder
 from coordinator.shell.laps import Laps
 from coordinator.state_machine import CoordinatorState
 from runtime.controller import loop
+from scheduling.model.gang import GangKey
 
 SUBMIT = "submit"  # the part of a cycle in which its actions are handed over
 
 
 class Loop(loop.Loop[Event, Action]):
-    """The loop of the coordinator; where there is a recorder it is told of each step."""
+    """The loop of the coordinator; where there is a recorder it is told of each step.
+
+    `on_claiming` is told of gangs without pods that are to claim devices.
+    """
 
     state: CoordinatorState
 
     def __init__(
-        self, state: CoordinatorState, debounce: float, recorder: Recorder | None = None
+        self,
+        state: CoordinatorState,
+        debounce: float,
+        recorder: Recorder | None = None,
+        on_claiming: Callable[[GangKey], None] = lambda _: None,
     ) -> None:
         super().__init__(state, debounce, TimePassed())
         self._recorder = recorder
+        self._on_claiming = on_claiming
         self._laps = Laps()
         state.known.lap = self._laps.lap
         self._cycle_at: float | None = None
@@ -43,6 +53,9 @@ class Loop(loop.Loop[Event, Action]):
             self._cycle(events, now)
         else:
             super()._look(events, now)
+        for key in self.state.known.cache.foreseen.claiming:
+            self._on_claiming(key)
+            break
         self._plan_cycle()
 
     def _handle(self, events: list[Event], now: float) -> list[Action]:

@@ -7,8 +7,9 @@ is not gathered.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kube.codec.devices.pod_claims import MOST_CLAIMS, PodClaim
+from kube.codec.devices.pod_claims import MOST_CLAIMS, PodClaim, claims_to_come
 from kube.codec.fields import shortened
+from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_index import MOST_TEMPLATES, DeviceIndex
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 
@@ -43,6 +44,17 @@ def claims_of_pod(
     return tuple(found)
 
 
+def with_names(pod: ObservedPod, index: DeviceIndex) -> list[tuple[PodClaim, ResourceClaim]]:
+    """Return the claims of a pod by how it names them, also those that are yet to be made.
+
+    There are none where one of them is not there.
+    """
+    asked = claims_to_come(pod.claims)
+    found = claims_of_pod(pod.namespace, pod.name, pod.uid, asked, index)
+    meant = [each for each in asked if each.meant]
+    return [] if isinstance(found, ClaimNotReady) else list(zip(meant, found, strict=True))
+
+
 def unallocated(claims: Iterable[ResourceClaim]) -> tuple[ClaimSpec, ...]:
     """Return what is still to be allocated, in the order in which that is done."""
     return tuple(each.spec for each in claims if each.allocation is None)
@@ -52,6 +64,10 @@ def _claim(
     namespace: str, uid: str, asked: PodClaim, index: DeviceIndex
 ) -> ResourceClaim | ClaimNotReady:
     if not asked.claim:
+        template = index.templates.get((namespace, asked.template)) if asked.to_come else None
+        made = f"{uid}/{asked.name}"  # in no name of an object
+        if template is not None:
+            return ResourceClaim(namespace, made, made, template.spec, owner=uid)
         return _not_made(namespace, asked, index)
     name = shortened(asked.claim)
     claim = index.claims.get((namespace, asked.claim))

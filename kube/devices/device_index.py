@@ -53,6 +53,8 @@ class DeviceIndex:
         self.edition = 0
         self.offered = 0
         """Grows with each change of classes, and of the nodes that slices name."""
+        self.template_edition = 0
+        """Grows with each change of a template."""
         self.claims: dict[Key, ResourceClaim] = {}
         self.templates: dict[Key, ResourceClaimTemplate] = {}
         self.taken: dict[DeviceID, Key] = {}
@@ -108,6 +110,7 @@ class DeviceIndex:
                 self.edition += _allocation(self.claims.get(fact.key)) is not None
                 self._drop_claim(fact.key)
             case ResourceClaimTemplate():
+                self.template_edition += 1
                 if self.templates.pop(fact.key, None) is not None:
                     _count_down(self._templates_of, fact.namespace)
             case ReadSlice(resource_slice=found):
@@ -198,6 +201,7 @@ class DeviceIndex:
                 del self.taken[device]
 
     def _put_template(self, template: ResourceClaimTemplate) -> None:
+        self.template_edition += 1
         if template.key not in self.templates:
             if self._templates_of[template.namespace] >= MOST_TEMPLATES:
                 return

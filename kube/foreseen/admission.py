@@ -47,15 +47,11 @@ class NotAdmitted(ValueError):  # noqa: N818 - the noun of what happens to the p
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What the pods of a namespace are admitted by; classes by name.
-
-    `makes_claims` says that whoever asks makes the claims of devices that pods have by templates.
-    """
+    """What the pods of a namespace are admitted by; classes by name."""
 
     limit_ranges: tuple[LimitRange, ...] = ()
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
-    makes_claims: bool = False
 
 
 def admitted(pod: TemplatePod, by: Admission) -> TemplatePod:

@@ -1,34 +1,35 @@
 """Says which ResourceQuota has no room for claims that Kubernetes is to make for pods."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from kube.devices.claim_quota import charges_of_claim
+from kube.devices.device_index import DeviceIndex
+from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import bounds_of, counted
 from kube.objects.admission import ResourceQuota
 from scheduling.model.devices.resource_claim import ClaimSpec, Classes
 
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
-ONE_CLAIM, ALL_CLAIMS = "the claim needs", "the claims of all pods need"
 
-
-def claims_over_quota(
-    specs: Iterable[ClaimSpec], classes: Classes, quotas: Collection[ResourceQuota], who: str
-) -> str:
-    """Name the first quota without room for all of these claims; "" where there is none such.
-
-    `who` begins what is said of them: ONE_CLAIM or ALL_CLAIMS.
-    """
-    if not quotas:
-        return ""
+def with_claims(found: Foreseen, namespace: str, index: DeviceIndex) -> Foreseen:
+    """Return a gang with the claims of its pods among the objects that quotas count."""
     charges: Counter[str] = Counter()
-    for spec, count in Counter(specs).items():
-        of_one = charges_of_claim(spec, classes)
-        charges += Counter({name: amount * count for name, amount in of_one.items()})
-    return charges_over_quota(charges, quotas, who)
+    for each in found.pod_sets:
+        for claim in each.pod.spec.resource_claims:
+            template = index.templates.get((namespace, claim.resource_claim_template_name or ""))
+            of_one = charges_of_claim(template.spec, index.classes) if template else Counter()
+            charges += Counter({name: amount * each.count for name, amount in of_one.items()})
+    return replace(found, objects=(*found.objects, *charges.items())) if charges else found
+
+
+def claim_over_quota(spec: ClaimSpec, classes: Classes, quotas: Collection[ResourceQuota]) -> str:
+    """Name the first quota without room for one more such claim; "" where there is none such."""
+    return charges_over_quota(charges_of_claim(spec, classes), quotas, "the claim needs")
 
 
 def charges_over_quota(

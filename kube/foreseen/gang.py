@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from msgspec import structs
 
+from kube.codec.devices.pod_claims import claims_to_come
 from kube.codec.fields import InvalidObject
 from kube.codec.observed_pod import ObservedPod, observe
 from kube.codec.profiles.scheduler_profiles import STOCK, Profiles
@@ -53,7 +54,8 @@ class ForeseenPodSet:
 class Foreseen:
     """The pods that KubeRay makes for a RayCluster; pod sets without pods are left out.
 
-    `objects` are those of an AppWrapper that are no pods: how many, by the names that quotas use.
+    `objects` are those that are no pods, claims of devices and what an AppWrapper wraps: how many,
+    by the names that quotas use.
     """
 
     cluster: str
@@ -124,12 +126,17 @@ def observed_pods(found: Foreseen, profiles: Profiles = STOCK) -> Iterator[Obser
     """
     wrapper_of = wrapped_by if wrapper_of_gang(found.cluster) else unwrapped
     for pod_set in found.pod_sets:
-        like = observe(pod_set.pod, profiles, wrapper_of)
+        like = _without_claims(observe(pod_set.pod, profiles, wrapper_of))
         for first in range(0, pod_set.count, pod_set.hosts):
             if pod_set.hosts > 1:
-                like = observe(_of_replica(pod_set, first // pod_set.hosts), profiles, wrapper_of)
+                of_replica = _of_replica(pod_set, first // pod_set.hosts)
+                like = _without_claims(observe(of_replica, profiles, wrapper_of))
             for index in range(first, first + pod_set.hosts):
                 yield _named(like, found, f"{pod_set.name}{_MARK}{index:05}")
+
+
+def _without_claims(pod: ObservedPod) -> ObservedPod:
+    return replace(pod, claims=claims_to_come(pod.claims)) if pod.claims else pod
 
 
 def is_foreseen(pod: ObservedPod) -> bool:
@@ -156,7 +163,7 @@ def _pod_set(
     """Work out one pod set."""
     terms, where = to_come.terms, to_come.where
     try:
-        pod = admitted(_made(to_come, admission), admission)
+        pod = admitted(_made(to_come), admission)
     except _KnownOnlyThen as why:
         return Unforeseeable(f"{where}.template: {why}")
     except (NotAdmitted, InvalidObject, UnreadableTemplate) as why:
@@ -164,19 +171,19 @@ def _pod_set(
     return ForeseenPodSet(terms.name, terms.count, terms.hosts, pod)
 
 
-def _made(to_come: PodSetToCome, admission: Admission) -> TemplatePod:
+def _made(to_come: PodSetToCome) -> TemplatePod:
     """Make a pod as its controller does."""
     read = to_come.template()
     if read is None:
         raise _KnownOnlyThen(f"absent, or all templates together have more than {MOST_BYTES} bytes")
     if not read.template.spec.containers:
         raise NotAdmitted("spec.containers: there is none; allowed: one or more")
-    for fault in _known_only_then(read.template.spec, admission):
+    for fault in _known_only_then(read.template.spec):
         raise _KnownOnlyThen(fault)
     return to_come.pod(read)
 
 
-def _known_only_then(spec: TemplateSpec, admission: Admission) -> Iterator[str]:
+def _known_only_then(spec: TemplateSpec) -> Iterator[str]:
     """Name what makes it impossible to decide for a pod before it exists."""
     if spec.node_name:
         yield "spec.nodeName binds the pod as it is created"
@@ -187,8 +194,9 @@ def _known_only_then(spec: TemplateSpec, admission: Admission) -> Iterator[str]:
         if EPHEMERAL in volume:
             yield f"spec.volumes: the claim of {volume.get('name')} is made for a pod that exists"
     for claim in spec.resource_claims:
-        if not (admission.makes_claims and claim.resource_claim_template_name):
-            yield f"spec.resourceClaims: {claim.name} is allocated for a pod that exists"
+        if not claim.resource_claim_template_name:
+            said = "is allocated for a pod that exists (use a ResourceClaimTemplate)"
+            yield f"spec.resourceClaims: {claim.name} {said}"
     if any(key in _NUMBERED for key in _keys(spec)):
         yield f"matchLabelKeys: {' and '.join(_NUMBERED)} are set on pods as they are created"
 

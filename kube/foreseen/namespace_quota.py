@@ -139,8 +139,15 @@ def charges_of(found: Foreseen) -> Charges:
     for each in found.pod_sets:
         charges.setdefault(_scoped(each.pod.spec), Counter()).update(_needed([each]))
     if found.objects:
-        charges[None] = Counter(dict(found.objects))
+        charges[None] = _objects(found)
     return charges
+
+
+def _objects(found: Foreseen) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for name, count in found.objects:
+        total[name] += count
+    return total
 
 
 def namespace_quota(
@@ -168,7 +175,7 @@ def _refusals(
         yield QuotaUnmet(name, f"ResourceQuota {name}: {fault}")
     others = [amounts for of, amounts in claimed.items() if _applies(quota, of)]
     asked = _needed(pod_sets)
-    asked.update(dict(found.objects) if _applies(quota, None) else {})
+    asked.update(_objects(found) if _applies(quota, None) else {})
     for resource, mine in sorted(asked.items()):
         needed = mine + sum(amounts.get(resource, 0) for amounts in others)
         if resource not in bounded:

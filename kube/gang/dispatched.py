@@ -210,7 +210,7 @@ class DispatchedSource(WithoutPods[DispatchedForm]):
         """Work out what its pods ask for; how the other cluster admits them is not known here."""
         if self.form.fault:
             return NeverAdmitted(self.form.fault)
-        return self.pods(Admission(priority_classes=admission.priority_classes, makes_claims=True))
+        return self.pods(Admission(priority_classes=admission.priority_classes))
 
     def pods(self, admission: Admission) -> Outlook:
         """Work out its pods as they are admitted so."""

@@ -180,6 +180,10 @@ def spread(key: str) -> Json:
     return {"topologySpreadConstraints": [{"labelSelector": selector}]}
 
 
+def devices(template: str) -> Json:
+    return {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}]}
+
+
 def claim(name: str) -> Json:
     return {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]}
 
@@ -205,7 +209,14 @@ def claim(name: str) -> Json:
         ),
         (
             [obj("v1", "PersistentVolumeClaim", "own"), deployment(**claim("own"))],
-            "the claim own is an item of the AppWrapper, and created with the pods",
+            "PersistentVolumeClaim own is an item of the AppWrapper, and created with the pods",
+        ),
+        (
+            [
+                obj("resource.k8s.io/v1", "ResourceClaimTemplate", "own"),
+                deployment(**devices("own")),
+            ],
+            "ResourceClaimTemplate own is an item of the AppWrapper, and created with the pods",
         ),
         (
             [

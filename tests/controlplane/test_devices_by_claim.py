@@ -30,6 +30,7 @@ from tests.controlplane.plot import Plot, is_held
 from tests.controlplane.rayclusters import Json, gang, group
 from tests.controlplane.test_cli import account, bind, run
 from tests.controlplane.test_fit_and_doctor import asked, create_role
+from tests.controlplane.test_held_starts import WHEN_ADMITTED
 from tests.packaging.tree import ROOT
 
 YAML = re.compile(r"^```yaml\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -61,6 +62,21 @@ def test_one_of_two_gangs_runs_and_the_other_starts_once_the_devices_are_free(pl
     assert all(is_held(pod) for pod in plot.pods("second"))
     plot.delete_whole("first")
     plot.wait_running("second", 4)
+    assert len(given(plot)) == 3
+
+
+def test_a_held_gang_is_decided_by_its_template_and_has_no_pods_before(plot: Plot) -> None:
+    """Its claims are made once it is resumed, and it gets the devices that were foreseen."""
+    of_class = add_gpus(plot)
+    plot.create(gang("first", workers(3)))
+    plot.wait_running("first", 4)
+    held = gang("held", workers(3), annotations=WHEN_ADMITTED)
+    plot.create(held)
+    status = plot.wait_phase("held", "Queued", "InsufficientResources")
+    assert of_class in status["message"]
+    assert not plot.pods("held")
+    plot.delete_whole("first")
+    plot.wait_running("held", 4)
     assert len(given(plot)) == 3
 
 

@@ -58,6 +58,7 @@ class World:
         self.webhook = True  # whether new pods of gangs are gated
         self.policy = False  # whether new pods of every RayCluster are
         self.scheduler = True  # whether kube-scheduler comes to any pod
+        self.claims = True  # whether claims of devices are made for pods
         self.wrapper = True  # whether objects of AppWrappers are created and deleted
         self.grudges: set[str] = set()  # nodes that the scheduler refuses, which no object tells
         self.api.create({"kind": "Namespace", "metadata": {"name": TEAM}})
@@ -139,7 +140,8 @@ class World:
         steps = (self.collect_garbage, self.wrap, self.kuberay, self.schedule, self.kubelets)
         for step in steps:
             step()
-        make_claims(self.api)
+        if self.claims:
+            make_claims(self.api)
 
     def settle(self, *, seconds: float = 0.0) -> None:
         """Have everybody work until nothing changes any more, then let time pass, and again."""

@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
+from kube.devices.claims_of_pods import with_names
 from kube.devices.class_requests import claimed_on, to_be_claimed
 from kube.devices.device_index import DeviceIndex
 from kube.devices.selectors import CelSelectors
@@ -92,7 +91,7 @@ def _coming(
     for gang in gangs:
         for pod in gang.pods:
             if not pod.node and pod.settled_on and pod.alive:
-                lacking = (each for _, each in _claims(pod, index) if each.allocation is None)
+                lacking = (each for _, each in with_names(pod, index) if each.allocation is None)
                 own = to_be_claimed(pod, nodes.get(pod.settled_on), index)
                 yield gang.holder, pod.settled_on, (*_once(lacking, shared), *own)
         asking = (pod for pod in gang.pods if pod.claims or index.gives_any(pod.extended))
@@ -101,7 +100,10 @@ def _coming(
             like = alike.get(slot.kind)
             if like is None:
                 continue
-            claims, by_class = _claims(like, index), claimed_on(like, nodes.get(slot.node), index)
+            claims, by_class = (
+                with_names(like, index),
+                claimed_on(like, nodes.get(slot.node), index),
+            )
             own = (*(each.spec for asked, each in claims if asked.template), *by_class)
             yield from [(gang.holder, slot.node, own)] * count
             others = (c for asked, c in claims if not asked.template and c.allocation is None)
@@ -121,13 +123,6 @@ def _kind(pod: ObservedPod) -> SlotKind | None:
     if member is None or member.shape is None:
         return None
     return SlotKind(member.pod_set, member.replica, member.shape.key)
-
-
-def _claims(pod: ObservedPod, index: DeviceIndex) -> list[tuple[PodClaim, ResourceClaim]]:
-    """Return the claims of a pod; none where one of them is not there."""
-    found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
-    meant = [each for each in pod.claims if each.meant]
-    return [] if isinstance(found, ClaimNotReady) else list(zip(meant, found, strict=True))
 
 
 def _promised(

@@ -16,7 +16,7 @@ from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.claims_of_pods import ClaimNotReady, PodClaims, claims_of_pod, unallocated
 from kube.devices.class_requests import class_requests
-from kube.foreseen.claim_quota import ONE_CLAIM, claims_over_quota
+from kube.foreseen.claim_quota import claim_over_quota
 from kube.objects.admission import ResourceQuota
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.devices.class_requests import ClassRequests, class_claims
@@ -214,8 +214,9 @@ def _lacks_quota(pod: ObservedPod, devices: Devices, quotas: Collection[Resource
     if unmade is None:
         return ""
     template = devices.index.templates.get((pod.namespace, unmade.template))
-    specs = [template.spec] if template is not None else []
-    return claims_over_quota(specs, devices.index.classes, quotas, ONE_CLAIM)
+    if template is None:
+        return ""
+    return claim_over_quota(template.spec, devices.index.classes, quotas)
 
 
 def _cannot_be_used(

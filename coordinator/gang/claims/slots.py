@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from coordinator.cluster.devices import Devices
 from coordinator.gang.pods.pod_sets import Standing
 from kube.codec.observed_pod import ObservedPod
+from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod
 from reservation.claims import claims_of
 from reservation.slots import Slots, slot_of
 from scheduling.model.node import Node
@@ -29,6 +30,19 @@ class Compared:
 
     gone: Slots
     unsure: frozenset[str]
+
+
+def without_claims(standing: Standing, devices: Devices) -> Mapping[str, str]:
+    """Return the pods with a slot whose claims are not made yet, and what is said of them.
+
+    Released, such a pod would wait on its node for a claim that may be refused.
+    """
+    found = {}
+    for pod in (pod for each in standing for pod, _ in each.free if pod.claims):
+        claims = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, devices.index)
+        if isinstance(claims, ClaimNotReady):
+            found[pod.uid] = claims.message
+    return found
 
 
 def compared(

@@ -16,5 +16,5 @@ class QuotaShare:
     """Of one pod, by pod set."""
     priority: int = 0
     """The lowest of the pods to come."""
-    read: tuple[int, int] | None = None
-    """The generation and the edition of the rules that this was worked out of."""
+    read: tuple[int, int, int] | None = None
+    """The generation, and the editions of the rules and of templates that this was made of."""

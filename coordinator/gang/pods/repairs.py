@@ -32,6 +32,8 @@ class Repairs:
     """Slots were dropped since their room was not there any more; others may have taken it."""
     awaits_devices: frozenset[str] = frozenset()
     """Pods whose release waits until it is known which devices those before them got."""
+    unclaimed: str = ""
+    """Says what claim of devices is not made yet, of a pod that has a slot."""
     rounds: Rounds = field(default_factory=Rounds)
     """When pods that Muster did not release may be deleted."""
     pod_removed: bool = False

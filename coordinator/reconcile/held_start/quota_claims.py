@@ -10,6 +10,7 @@ from coordinator.gang.held_start.phases import Resumed
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.together.members import held_with
+from kube.foreseen.claim_quota import with_claims
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of, counted, shown
 from kube.gang.source import Stage
@@ -30,11 +31,15 @@ def short_of_quota(look: Look) -> str:
         return ""
     mates = [each for each in together if each is not view]
     others, claimed = gangs.claimed_beside(view.key, *(each.key for each in mates))
-    found = _with_mates(mine, mates)
+    found = _charged(look, _with_mates(mine, mates))
     short = quota_refusal(found, others, claimed, quotas) or _kept_for_others(look, found, claimed)
     if not short and view.reservation.placement is not None:
-        gangs.claim(view.key, charges_of(mine))
+        gangs.claim(view.key, charges_of(_charged(look, mine)))
     return short
+
+
+def _charged(look: Look, found: Foreseen) -> Foreseen:
+    return with_claims(found, look.view.key.namespace, look.scene.cache.devices.index)
 
 
 def _with_mates(mine: Foreseen, mates: Iterable[GangView]) -> Foreseen:
@@ -98,7 +103,7 @@ def _charges_to_come(look: Look) -> Charges:
     if not isinstance(view.held.state, Resumed) or view.reservation.placement is None or is_late:
         return {}
     found = view.held.expected.foresight.found
-    return charges_of(_to_come(found, look)) if found is not None else {}
+    return charges_of(_charged(look, _to_come(found, look))) if found is not None else {}
 
 
 def _to_come(found: Foreseen, look: Look) -> Foreseen:

@@ -12,6 +12,7 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
 from coordinator.reconcile.pod_writes.fences import gated, withdraw
 from coordinator.reconcile.together.members import held_with
 from kube.codec.observed_pod import ObservedPod
+from kube.foreseen.claim_quota import with_claims
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import EXCEEDED, Amounts, Charges, charges_of, counted, exceeded
 from kube.objects import names
@@ -200,21 +201,25 @@ def _charges(look: Look) -> Mapping[str, Charges]:
         look.scene.cache,
         look.view.quota,
     )
-    read = source.metadata.generation, cache.admission.edition
+    index, claims = cache.devices.index, look.view.key in cache.foreseen.claiming
+    templates = index.template_edition if claims else 0
+    read = source.metadata.generation, cache.admission.edition, templates
     if share.read != read:
         rules = cache.admission.admission(source.metadata.namespace, cache.priority_classes)
         found = look.scene.foresee(source, rules)
         share.read = read
         # A source whose objects exist may have no templates any more.
         if isinstance(found, Foreseen):
-            share.charges = _each(found)
+            share.charges = _each(look, found)
             share.priority = min((e.pod.spec.priority or 0 for e in found.pod_sets), default=0)
     return share.charges
 
 
-def _each(found: Foreseen) -> dict[str, Charges]:
+def _each(look: Look, found: Foreseen) -> dict[str, Charges]:
     ones = [replace(each, count=1) for each in found.pod_sets]
-    return {e.name: charges_of(replace(found, pod_sets=(e,), objects=())) for e in ones}
+    sets = (replace(found, pod_sets=(each,), objects=()) for each in ones)
+    index, namespace = look.scene.cache.devices.index, look.view.key.namespace
+    return {e.pod_sets[0].name: charges_of(with_claims(e, namespace, index)) for e in sets}
 
 
 def _total(units: Mapping[str, Amounts], pods: Pods) -> Amounts:

@@ -43,6 +43,8 @@ def _may_release(look: Look) -> bool:
         return False
     if view.understood.head_lost or not may_begin(look):
         return False
+    if view.repairs.unclaimed and not view.released_any:
+        return False
     return not repair.is_hindered(view) and not view.retreat.under_way
 
 

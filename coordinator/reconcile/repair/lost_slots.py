@@ -4,7 +4,7 @@ from collections import Counter
 
 from coordinator.gang import repair
 from coordinator.gang.claims.shared import late_sharers
-from coordinator.gang.claims.slots import compared
+from coordinator.gang.claims.slots import compared, without_claims
 from coordinator.gang.eviction.endings import covered
 from coordinator.gang.pods import kept_slots
 from coordinator.gang.pods.kept_slots import Kept
@@ -50,11 +50,13 @@ def _still_of_use(look: Look, placement: Placement) -> Placement:
 def _with_devices(look: Look, placement: Placement) -> Placement:
     """What is left of a placement in waves, without slots whose devices went to other pods."""
     view, devices = look.view, look.scene.cache.devices
-    view.repairs.awaits_devices = frozenset()
+    view.repairs.awaits_devices, view.repairs.unclaimed = frozenset(), ""
     if not devices.asks(view.key):
         return placement
     standing, sent = view.survey.standing, view.pod_writes.inflight
-    late = late_sharers(standing, sent, devices)
+    unclaimed = without_claims(standing, devices)
+    view.repairs.unclaimed = next(iter(unclaimed.values()), "")
+    late = late_sharers(standing, sent, devices) | unclaimed.keys()
     view.repairs.awaits_devices = late
     if not is_ordered(placement) or not wave_due(placement, look.pods):
         return placement

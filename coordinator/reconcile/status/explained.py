@@ -89,7 +89,8 @@ def _of_held_start(view: GangView, said: Explained) -> str:
     """Say that the pods of a resumed gang are to come, or why it was suspended again."""
     if view.expects_pods:
         kind = gang_holder(view.key).kind
-        return f"the {kind} was resumed, and {exist_in_words(view.survey.standing)}"
+        lacks = view.repairs.unclaimed and f" ({view.repairs.unclaimed})"
+        return f"the {kind} was resumed, and {exist_in_words(view.survey.standing)}{lacks}"
     return view.held.tries.text if view.held.tries.text != said.message else ""
 
 

@@ -9,14 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import repeat
 
 from coordinator.state.known import Known
-from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.claims_of_pods import ClaimNotReady, claims_of_pod, unallocated
+from kube.devices.claims_of_pods import unallocated, with_names
 from kube.devices.class_requests import claimed_on, to_be_claimed
 from reservation.claims import by_kind
 from reservation.slots import slot_of, vacant_slots
 from scheduling.devices.node_index import Pending
-from scheduling.model.devices.resource_claim import ResourceClaim
 from scheduling.model.gang import GangKey
 from scheduling.model.shape.restrictions import Claims
 
@@ -34,9 +32,9 @@ def pending_claims(known: Known) -> Mapping[str, Pending]:
 
 def _foreseen(known: Known) -> Set[GangKey]:
     """Return the gangs that have room and no pods yet: some may ask for what a class gives."""
-    if not known.cache.devices.index.classes_of_resources:
-        return frozenset()
-    return {key for key in known.cache.foreseen if _pods_to_come(known, key)}
+    by_class = known.cache.devices.index.classes_of_resources
+    found = known.cache.foreseen if by_class else known.cache.foreseen.claiming
+    return {key for key in found if _pods_to_come(known, key)}
 
 
 def _pods_to_come(known: Known, key: GangKey) -> Sequence[ObservedPod]:
@@ -44,7 +42,7 @@ def _pods_to_come(known: Known, key: GangKey) -> Sequence[ObservedPod]:
     if view is None or view.reservation.placement is None:
         return ()
     gives = known.cache.devices.index.gives_any
-    return [pod for pod in view.held.expected.foresight.pods if gives(pod.extended)]
+    return [p for p in view.held.expected.foresight.pods if p.claims or gives(p.extended)]
 
 
 def _of_pods(
@@ -55,12 +53,13 @@ def _of_pods(
     What pods share is allocated once: `named` are the claims that were counted.
     """
     slots = {pod.uid: node for pod, node in _with_slot(known, key)}
+    index = known.cache.devices.index
     for pod in known.cache.pods_of(key):
         node = slots.get(pod.uid) or pod.settled_on
         if node and not pod.terminal and _lacks_devices(known, pod):
-            claims = [each for _, each in _claims(known, pod) if each.key not in named]
+            claims = [each for _, each in with_names(pod, index) if each.key not in named]
             named |= {each.key for each in claims}
-            index, there = known.cache.devices.index, known.cache.nodes.get(node)
+            there = known.cache.nodes.get(node)
             yield node, (*unallocated(claims), *to_be_claimed(pod, there, index))
 
 
@@ -81,7 +80,7 @@ def _of_kept_slots(
         pod = alike.get((slot.kind.pod_set, slot.kind.shape))
         if pod is None:
             continue
-        claims, node = _claims(known, pod), known.cache.nodes.get(slot.node)
+        claims, node = with_names(pod, index), known.cache.nodes.get(slot.node)
         own = tuple(c.spec for asked, c in claims if asked.template)
         yield from repeat((slot.node, (*own, *claimed_on(pod, node, index))), count)
         shared = [c for asked, c in claims if not asked.template and c.key not in named]
@@ -92,7 +91,8 @@ def _of_kept_slots(
 def _lacks_devices(known: Known, pod: ObservedPod) -> bool:
     """Say whether a claim of a pod is not allocated: of most pods that are bound none is."""
     index = known.cache.devices.index
-    lacks = any((pod.namespace, each.claim) in index.unallocated for each in pod.claims)
+    unallocated = index.unallocated
+    lacks = any(not c.claim or (pod.namespace, c.claim) in unallocated for c in pod.claims)
     return lacks or index.gives_any(pod.extended)
 
 
@@ -100,11 +100,3 @@ def _with_slot(known: Known, key: GangKey) -> Iterator[tuple[ObservedPod, str]]:
     view = known.views.get(key)
     for each in view.survey.standing if view is not None else ():
         yield from each.with_slot
-
-
-def _claims(known: Known, pod: ObservedPod) -> list[tuple[PodClaim, ResourceClaim]]:
-    """Return the claims of a pod; none where one of them is not there."""
-    index = known.cache.devices.index
-    found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
-    meant = [each for each in pod.claims if each.meant]
-    return [] if isinstance(found, ClaimNotReady) else list(zip(meant, found, strict=True))

@@ -13,12 +13,21 @@ class PodClaim(NamedTuple):
 
     `claim` is the object by name, "" while it is not made. With a `template` it is the pod's own.
     `meant`: kube-controller-manager says that the pod is to have none under this name where False.
+    `to_come`: it counts as its template says until it is made.
     """
 
     name: str
     claim: str = ""
     template: str = ""
     meant: bool = True
+    to_come: bool = False
+
+
+def claims_to_come(asked: tuple[PodClaim, ...]) -> tuple[PodClaim, ...]:
+    """Have claims of a pod that are not made yet count as their templates say."""
+    if all(each.claim or not each.meant for each in asked):
+        return asked
+    return tuple(each._replace(to_come=each.meant and not each.claim) for each in asked)
 
 
 def pod_claims(pod: Pod) -> tuple[PodClaim, ...]:

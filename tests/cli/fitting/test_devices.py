@@ -115,7 +115,7 @@ def test_the_claims_of_all_pods_are_held_against_quota_by_class(hard: int, fits:
     found = answer(World(*offering(a=4), quota), gang("train", 3))
     assert found["fits"] == fits
     if fits == "No":
-        assert f"2 of 2 {name} left, and the claims of all pods need 3" in found["message"]
+        assert f"the gang needs 3 of {name}; 2 of 2 are left" in found["message"]
 
 
 def test_without_claims_nothing_of_devices_is_read() -> None:

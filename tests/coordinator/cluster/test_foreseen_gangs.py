@@ -20,7 +20,7 @@ def gang(name: str, namespace: str = "team") -> GangKey:
 def known(*keys: GangKey) -> ForeseenGangs:
     gangs = ForeseenGangs()
     for key in keys:
-        gangs.put(key, constrained=False, mounting=False)
+        gangs.put(key, constrained=False, mounting=False, templates=frozenset())
     return gangs
 
 
@@ -78,10 +78,10 @@ def test_a_claim_that_gets_smaller_or_ends_has_the_namespace_looked_at() -> None
 
 def test_constraints_and_claims_of_volumes_are_known_while_the_gang_is() -> None:
     gangs = ForeseenGangs()
-    gangs.put(gang("a"), constrained=True, mounting=True)
+    gangs.put(gang("a"), constrained=True, mounting=True, templates=frozenset())
     assert gangs.constrained
     assert gangs.mounting
-    gangs.put(gang("a"), constrained=False, mounting=True)
+    gangs.put(gang("a"), constrained=False, mounting=True, templates=frozenset())
     assert not gangs.constrained
     gangs.drop(gang("a"))
     assert not gangs.mounting
