@@ -73,13 +73,14 @@ class Site:
         """Have a member out of the dispatcher's reach, and of nobody else's."""
         found = yaml.safe_load(fleet.kubeconfig_of(self.members[name].cluster))
         found["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-        self._write_kubeconfig(name, yaml.safe_dump(found).encode())
+        self.write_kubeconfig(name, yaml.safe_dump(found).encode())
 
     def restore(self, name: str) -> None:
         """End that."""
-        self._write_kubeconfig(name, fleet.kubeconfig_of(self.members[name].cluster))
+        self.write_kubeconfig(name, fleet.kubeconfig_of(self.members[name].cluster))
 
-    def _write_kubeconfig(self, name: str, kubeconfig: bytes) -> None:
+    def write_kubeconfig(self, name: str, kubeconfig: bytes) -> None:
+        """Write how a member is reached."""
         data = {"data": {"kubeconfig": base64.b64encode(kubeconfig).decode()}}
         how = ("-n", names.DEFAULT_NAMESPACE, "--type=merge", "-p", json.dumps(data))
         self.manager.cluster.kubectl("patch", "secret", f"member-{name}", *how)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tests.faults.proxy import Call, Match
+from tests.faults.proxied import Call, Match
 
 Json = dict[str, Any]
 

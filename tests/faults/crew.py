@@ -10,7 +10,8 @@ from pathlib import Path
 from testbed.muster import NAMESPACE, Muster
 from testbed.processes import Process
 from testbed.waiting import wait_until
-from tests.faults.proxy import Hold, Match, Proxy
+from tests.faults.proxied import Hold, Match
+from tests.faults.proxy import Proxy
 
 PACE = {"LEASE_DURATION": "2", "RENEW_DEADLINE": "1.6", "RETRY_PERIOD": "0.2"}
 """Seconds; a leader that is gone is replaced within LEASE_DURATION and a retry."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import random
 import selectors
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -24,6 +22,21 @@ from aiohttp import web
 
 from testbed.closing import Closing
 from testbed.waiting import WAIT_SECONDS
+from tests.faults.proxied import (
+    Call,
+    Cut,
+    CutError,
+    Delay,
+    Exchange,
+    Fault,
+    Frost,
+    Hold,
+    LostAnswer,
+    Match,
+    Refusal,
+    Silence,
+    every,
+)
 
 T = TypeVar("T")
 
@@ -33,195 +46,20 @@ _LAST_LOOKS = 2000
 """How often it is looked whether closed connections have let go of their sockets, each ms."""
 
 
-@dataclass(frozen=True)
-class Call:
-    """One request of the client."""
-
-    method: str
-    path: str
-    """With its query."""
-    body: bytes
-
-    @property
-    def is_write(self) -> bool:
-        """Whether it changes something."""
-        return self.method != "GET"
-
-    @property
-    def content(self) -> Any:
-        """The body as JSON; None where there is none."""
-        return json.loads(self.body) if self.body else None
-
-
-@dataclass
-class Exchange:
-    """A request and what came of it."""
-
-    call: Call
-    status: int = 0
-    """What was answered; 0 while nothing is, or where the connection was cut."""
-    answer: str = ""
-    """The answer to a write."""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the API server (or a fault in its place) has answered."""
-        return self.status != 0
-
-
-Match = Callable[[Call], bool]
-
-
-def every(_: Call) -> bool:
-    """Match all requests."""
-    return True
-
-
-def reads(call: Call) -> bool:
-    """Match lists, watches and gets."""
-    return not call.is_write
-
-
-class CutError(Exception):
-    """The client's connection is to be cut."""
-
-
-class Fault:
-    """What happens to the requests that match, until it is lifted."""
-
-    def __init__(self, match: Match) -> None:
-        self.met: list[Exchange] = []
-        self._match = match
-        self._lifted = asyncio.Event()
-
-    @property
-    def active(self) -> bool:
-        """Whether it was not lifted yet."""
-        return not self._lifted.is_set()
-
-    def concerns(self, call: Call) -> bool:
-        """Whether the request meets the fault."""
-        return self.active and self._match(call)
-
-    async def before(self) -> web.Response | None:
-        """Happen before the request is sent on; a response is given in place of the server's."""
-        return None
-
-    async def after(self) -> None:
-        """Happen once the API server has answered."""
-
-    async def during(self, exchange: Exchange, /) -> None:
-        """Happen before each piece of a stream is passed on."""
-
-    def end(self) -> None:
-        """Lift it; called in the proxy's own thread."""
-        self._lifted.set()
-
-
 F = TypeVar("F", bound=Fault)
-
-
-class Hold(Fault):
-    """Requests wait in the proxy, and are delivered when the fault is lifted."""
-
-    async def before(self) -> web.Response | None:
-        """Wait."""
-        await self._lifted.wait()
-        return None
-
-
-class Refusal(Fault):
-    """Requests are answered by an error, all or a share of them; streams are left alone."""
-
-    def __init__(self, match: Match, status: int, share: float, retry_after: int) -> None:
-        super().__init__(match)
-        self._status = status
-        self._share = share
-        self._retry_after = retry_after
-        self._chance = random.Random(status)
-
-    async def before(self) -> web.Response | None:
-        """Say no, as an API server says it."""
-        if self._chance.random() >= self._share:
-            return None
-        headers = {"Retry-After": str(self._retry_after)} if self._retry_after else {}
-        said = {"kind": "Status", "apiVersion": "v1", "code": self._status, "message": "a fault"}
-        return web.json_response(said, status=self._status, headers=headers)
-
-
-class Delay(Fault):
-    """Requests are sent on late, and so are the pieces of streams."""
-
-    def __init__(self, match: Match, seconds: float) -> None:
-        super().__init__(match)
-        self._seconds = seconds
-
-    async def before(self) -> web.Response | None:
-        """Wait."""
-        await self._wait()
-        return None
-
-    async def during(self, _: Exchange, /) -> None:
-        """Wait."""
-        await self._wait()
-
-    async def _wait(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._lifted.wait(), self._seconds)
-
-
-class Silence(Fault):
-    """Requests are taken and never answered nor sent on, streams stand still; nothing is closed.
-
-    When it is lifted the streams go on, and the connections of the requests are cut.
-    """
-
-    async def before(self) -> web.Response | None:
-        """Let the client wait."""
-        await self._lifted.wait()
-        raise CutError
-
-    async def during(self, _: Exchange, /) -> None:
-        """Let the client wait for the rest."""
-        await self._lifted.wait()
-
-
-class Frost(Fault):
-    """Streams that are open already stand still, as if their peer had died; new ones flow."""
-
-    def __init__(self, match: Match, opened: list[Exchange]) -> None:
-        super().__init__(match)
-        self._opened = opened
-
-    async def during(self, exchange: Exchange, /) -> None:
-        """Let the client of an old stream wait for the rest."""
-        if any(exchange is each for each in self._opened):
-            await self._lifted.wait()
-
-
-class Cut(Fault):
-    """Connections are cut, those of streams that are open already too."""
-
-    async def before(self) -> web.Response | None:
-        """Cut."""
-        raise CutError
-
-
-class LostAnswer(Fault):
-    """Requests are carried out, and then the connection is cut."""
-
-    async def after(self) -> None:
-        """Cut."""
-        raise CutError
 
 
 class Proxy(Closing):
     """Stands between one client and the API server; use it as `with Proxy(...) as proxy`."""
 
-    def __init__(self, server: str, ca_file: Path | None) -> None:
+    def __init__(
+        self, server: str, ca_file: Path | None, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """`tls` has the certificate that clients are shown; without it they come by plain HTTP."""
         self.log: list[Exchange] = []
         self.url = ""
         self._server = server
+        self._tls = tls
         self._ca_file = ca_file
         self._faults: list[Fault] = []
         self._streams: list[tuple[web.Request, Exchange]] = []
@@ -243,27 +81,32 @@ class Proxy(Closing):
         path.write_text(json.dumps(config))
         return path
 
+    def begin(self, fault: F) -> F:
+        """Have a fault happen until it is lifted."""
+        self._faults.append(fault)
+        return fault
+
     def hold(self, match: Match) -> Hold:
         """Hold the requests that match until the fault is lifted; they are sent then."""
-        return self._begin(Hold(match))
+        return self.begin(Hold(match))
 
     def refuse(
         self, status: int, match: Match = every, *, share: float = 1.0, retry_after: int = 0
     ) -> Refusal:
         """Answer a share of the requests that match with an error."""
-        return self._begin(Refusal(match, status, share, retry_after))
+        return self.begin(Refusal(match, status, share, retry_after))
 
     def delay(self, seconds: float, match: Match = every) -> Delay:
         """Send requests that match on late, and pass the pieces of streams on late."""
-        return self._begin(Delay(match, seconds))
+        return self.begin(Delay(match, seconds))
 
     def silence(self, match: Match = every) -> Silence:
         """Answer no request that matches and stop the streams, without closing anything."""
-        return self._begin(Silence(match))
+        return self.begin(Silence(match))
 
     def freeze(self, match: Match = every) -> Frost:
         """Stop the streams that are open, and let everything new pass."""
-        return self._begin(Frost(match, [exchange for _, exchange in list(self._streams)]))
+        return self.begin(Frost(match, [exchange for _, exchange in list(self._streams)]))
 
     def cut_streams(self, match: Match = every) -> None:
         """Cut the streams that are open."""
@@ -271,13 +114,13 @@ class Proxy(Closing):
 
     def cut(self, match: Match = every) -> Cut:
         """Cut the connections of all that match, now and until the fault is lifted."""
-        fault = self._begin(Cut(match))
+        fault = self.begin(Cut(match))
         self.cut_streams(match)
         return fault
 
     def lose_answers(self, match: Match) -> LostAnswer:
         """Carry the requests out and cut the connection in place of the answer."""
-        return self._begin(LostAnswer(match))
+        return self.begin(LostAnswer(match))
 
     def lift(self, fault: Fault) -> None:
         """End a fault; on return no new request meets it."""
@@ -312,10 +155,6 @@ class Proxy(Closing):
     def _in_loop(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_SECONDS)
 
-    def _begin(self, fault: F) -> F:
-        self._faults.append(fault)
-        return fault
-
     async def _open(self) -> None:
         trust = None if self._ca_file is None else ssl.create_default_context(cafile=self._ca_file)
         self._upstream = aiohttp.ClientSession(
@@ -328,10 +167,10 @@ class Proxy(Closing):
         application.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'http' if self._tls is None else 'https'}://{host}:{port}"
 
     async def _close(self) -> None:
         for fault in self._faults:
@@ -388,7 +227,7 @@ class Proxy(Closing):
                 exchange.answer = body.decode(errors="replace")
             exchange.status = answer.status
             for fault in faults:
-                await fault.after()
+                await fault.after(exchange)
             headers = _without(answer.headers, _HOP_BY_HOP)
             return web.Response(status=answer.status, body=body, headers=headers)
 

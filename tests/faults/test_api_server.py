@@ -17,7 +17,7 @@ from tests.faults.calls import is_release, not_lease, of_other_pods, of_ray_pods
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import problems
-from tests.faults.proxy import Fault, Match, every
+from tests.faults.proxied import Fault, Match, every
 
 PODS = 3
 CATCH_UP_SECONDS = 90.0

@@ -12,7 +12,7 @@ from tests.faults.calls import is_release, is_resumption, of_lease
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew
 from tests.faults.ledger import problems
-from tests.faults.proxy import Match
+from tests.faults.proxied import Match
 
 REFUSED = {409, 422}
 PODS = 3

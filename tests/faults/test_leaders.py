@@ -14,7 +14,7 @@ from tests.faults.calls import is_placement, is_release, makes_gang, of_lease
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import problems
-from tests.faults.proxy import Exchange, Hold, Match
+from tests.faults.proxied import Exchange, Hold, Match
 
 REFUSED = {409, 422}
 PODS = 3

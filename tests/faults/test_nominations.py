@@ -16,7 +16,7 @@ from tests.faults.calls import after, is_nomination, is_placement, is_release
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew
 from tests.faults.ledger import problems
-from tests.faults.proxy import Hold, Match
+from tests.faults.proxied import Hold, Match
 
 NODES, CPUS, PODS = 5, 12, 50
 FILLERS = 160

@@ -22,7 +22,7 @@ from tests.faults.calls import either, evictions_after, is_release, resumes, sus
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import Crew
 from tests.faults.ledger import never_whole, problems
-from tests.faults.proxy import Match
+from tests.faults.proxied import Match
 
 CPUS = 6
 LINGER = ["example.com/lingers"]

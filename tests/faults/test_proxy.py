@@ -12,7 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from testbed.waiting import wait_until
-from tests.faults.proxy import Call, Proxy, every
+from tests.faults.proxied import Call, every
+from tests.faults.proxy import Proxy
 
 PATH = "/api/v1/things"
 

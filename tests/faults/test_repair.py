@@ -18,7 +18,7 @@ from tests.faults.calls import is_release, of_other_pods
 from tests.faults.chronicle import Chronicle
 from tests.faults.crew import STEADY, Crew, Member
 from tests.faults.ledger import never_whole, problems, twice_released, unpromised
-from tests.faults.proxy import Hold
+from tests.faults.proxied import Hold
 from tests.replay.test_recordings import replayed
 
 PODS = 3

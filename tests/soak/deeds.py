@@ -18,7 +18,7 @@ from testbed.errors import TestbedError
 from testbed.nodes import node_object
 from tests.controlplane.rayclusters import pod, requests
 from tests.faults.crew import Member
-from tests.faults.proxy import Fault
+from tests.faults.proxied import Fault
 from tests.soak import plan as p
 from tests.soak.amounts import GPU
 from tests.soak.manifests import manifest

@@ -14,7 +14,8 @@ from testbed.pytest_plugin import FolderCluster
 from tests.extender.plot import BY_HAND, Plot, extending, plotted
 from tests.extender.switchboard import Switchboard
 from tests.extender.worlds import pod
-from tests.faults.proxy import Call, Proxy
+from tests.faults.proxied import Call
+from tests.faults.proxy import Proxy
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.versions]
 
