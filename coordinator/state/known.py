@@ -79,8 +79,8 @@ class OfferProgress:
     """Since when its room is offered (monotonic seconds); None where another leader did that."""
     started_at: float | None = None
     """Since when it is seen as Started."""
-    had_object: bool = False
-    """Whether what was created for it was there."""
+    object_uid: str = ""
+    """The uid of what was created for it first; empty while nothing was."""
     term: int = 0
     """The newest of its manager's leaders that was read."""
     writing: bool = False

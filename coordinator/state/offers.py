@@ -80,6 +80,12 @@ class _Look:
         return created_for(self.known, self.form)
 
     @property
+    def is_gone(self) -> bool:
+        """Whether what was created is there no more; what was created anew does not count."""
+        first = self.progress.object_uid
+        return bool(first) and (self.created is None or self.created.uid != first)
+
+    @property
     def title(self) -> str:
         """Kind and name of what it is about."""
         return f"{self.form.kind} {self.form.successor}"
@@ -162,7 +168,8 @@ def _note(look: _Look) -> None:
         progress.accepted_after, lease.due = lease.sent, NEVER
     if look.phase is Phase.STARTED and progress.started_at is None:
         progress.started_at = now
-    progress.had_object |= look.created is not None or bool(look.form.answer.object_uid)
+    created = look.created.uid if look.created is not None else ""
+    progress.object_uid = progress.object_uid or look.form.answer.object_uid or created
 
 
 def _due(look: _Look) -> Iterator[float]:
@@ -171,7 +178,7 @@ def _due(look: _Look) -> Iterator[float]:
         yield max(progress.offered_at + OPEN_SECONDS, now + LATER)
     if look.phase is Phase.STARTED and look.created is None and progress.started_at is not None:
         yield max(progress.started_at + CREATE_SECONDS, now + LATER)
-    ends = look.phase is Phase.STARTED and (_end(look) or _noted_stop(look)) is not None
+    ends = look.phase is Phase.STARTED and _is_over(look) is not None
     if ends and not may_have_pods(look.known, look.form):
         yield now + LATER  # for its last pods
     if look.form.metadata.deletion_timestamp is not None:
@@ -265,8 +272,9 @@ def _go_on(look: _Look) -> OfferAction | None:
         return None
     stop = _noted_stop(look)
     over = _is_over(look)
-    if stop is not None and over == stop:
-        return _close(look, stop)
+    is_anew = look.is_gone and look.created is not None
+    if over is not None and (over == stop or is_anew):
+        return _close(look, over)
     if over is not None and not has_pods(look.known, look.form):
         return _write(look, {"phase": Phase.CLOSED, "reason": over[0], "message": over[1]})
     return _note_created(look)
@@ -276,10 +284,10 @@ def _is_over(look: _Look) -> Closing | None:
     started, end = look.progress.started_at, _end(look) or _noted_stop(look)
     if end is not None:
         return end
+    if look.is_gone:
+        return ENDED, f"{look.title} was deleted"
     if look.created is not None:
         return None
-    if look.progress.had_object:
-        return ENDED, f"{look.title} was deleted"
     if started is not None and look.moment.now >= started + CREATE_SECONDS:
         return NOT_CREATED, f"{look.title} was not created within {CREATE_SECONDS:.0f} s"
     return None
@@ -293,7 +301,7 @@ def _end(look: _Look) -> Closing | None:
         return end, f"{look.title} has ended"
     if look.form.metadata.deletion_timestamp is not None or _noted_stop(look) is not None:
         return None  # where it is gone, it was deleted for that
-    if look.form.kind in ENDING and look.progress.had_object and look.created is None:
+    if look.form.kind in ENDING and look.is_gone:
         return JOB_GONE, f"{look.title} was deleted, and how it ended is not known"
     return None
 

@@ -310,6 +310,32 @@ def test_a_gang_that_is_deleted_closes_its_offer_for_good() -> None:
     assert answer(world)["phase"] == "Closed"
 
 
+def test_it_is_closed_as_soon_as_the_last_pod_is_gone_that_outlasts_the_gang() -> None:
+    world = started()
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.delete("rayclusters", "a")
+    world.settle(seconds=30)
+    assert (answer(world)["phase"], len(world.pods("a"))) == ("Started", 4)
+    del world.kubelets
+    world.settle(seconds=5)
+    assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "Ended")
+
+
+def test_what_a_new_leader_of_the_manager_creates_anew_is_deleted_and_never_starts() -> None:
+    """It does not know that the first was there; its room may be another gang's by then."""
+    world = started()
+    world.kubelets = lambda: None  # type: ignore[method-assign]
+    world.delete("rayclusters", "a")
+    world.settle(seconds=5)
+    world.create(created_for(world, gang_of("a", 3)))
+    world.settle(seconds=5)
+    del world.kubelets
+    world.settle(seconds=10)
+    assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "Ended")
+    assert not exists(world, "rayclusters", "a")
+    assert not world.pods("a")
+
+
 def test_a_withdrawn_offer_goes_once_no_pod_of_its_gang_is_left() -> None:
     world = started()
     world.delete("gangoffers", "a-1")
