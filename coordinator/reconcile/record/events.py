@@ -33,6 +33,7 @@ wait has ended.
 def tell_user(look: Look) -> Done:
     """Have an Event on the reason that the record holds.
 
+    That it is a gang's turn to be sent to a cluster is none: that one refused it is, or had it.
     The Gang, the RayJob or RayService and the head pod show it too: users look there first.
     """
     view, telling = look.view, look.view.telling
@@ -44,7 +45,8 @@ def tell_user(look: Look) -> Done:
     if said.reason in (Reason.RUNNING, ""):
         telling.heard = ""
     is_read = look.scene.lines.are_read
-    if view.record.gang is None or not is_read or not _needs_event(said, telling):
+    is_silent = _is_news_to_come(look, said) or not _needs_event(said, telling)
+    if view.record.gang is None or not is_read or is_silent:
         telling.lasting = None
         return NOTHING_DONE
     telling.lasting = said
@@ -78,6 +80,14 @@ def reason_on_record(view: GangView) -> EmitEvent:
 def _needs_event(said: EmitEvent, telling: Telling) -> bool:
     never_waited = said.reason == Reason.ADMITTED and telling.heard in ("", Reason.ADMITTED)
     return not never_waited and said.reason not in ("", *UNTOLD)
+
+
+def _is_news_to_come(look: Look, said: EmitEvent) -> bool:
+    """Say whether clusters are asked for a gang, and none has said anything yet."""
+    found = look.view.understood.dispatched
+    if found is None or said.reason != Reason.QUOTA_RESERVED:
+        return False
+    return not (found.refusals or found.message)
 
 
 def _head(pods: Iterable[ObservedPod]) -> tuple[Regarding, ...]:

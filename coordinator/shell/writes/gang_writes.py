@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable
 from typing import TypeAlias
 
+import msgspec
 import structlog
 
 from coordinator.messages.actions import CreateGang, DeleteGang, PatchGangSpec, WriteGangStatus
@@ -20,10 +21,14 @@ from kube.api.errors import KubeError, NotFound, is_of_what_goes
 from kube.api.resources import GANGS
 from kube.codec.pod_patches import Operation
 from kube.codec.status_patches import fields_patch
+from kube.objects.base import Slim
 from kube.objects.gang import Gang
 from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
+
+_STATUS = "Status"
+"""Kind of the answer to a DELETE of what went at once; what a finalizer holds comes back."""
 
 GangWrite: TypeAlias = CreateGang | PatchGangSpec | WriteGangStatus | DeleteGang
 
@@ -84,11 +89,13 @@ class GangWrites:
     async def _delete(self, action: DeleteGang) -> list[Event]:
         path = GANGS.path(action.key.namespace, action.key.name)
         try:
-            await self._client.delete(path, uid=action.uid)
+            answer = await self._client.delete(path, uid=action.uid)
         except KubeError as error:
             self._outcomes.failed("gang_delete", error)
             return [*await self._read(action.key), WriteEnded(action.key, str(error))]
         self._outcomes.done("gang_delete")
+        if _is_status(answer):
+            return [GangGone(action.key, action.uid), WriteEnded(action.key, None)]
         left = await self._what_is_left(action)
         return [*left, WriteEnded(action.key, None if left else "deleted, and not read since")]
 
@@ -113,3 +120,15 @@ class GangWrites:
             return [GangGone(key)]
         except KubeError:
             return []  # the watch will tell
+
+
+class _Answer(Slim, frozen=True):
+    kind: str = ""
+
+
+def _is_status(answer: bytes) -> bool:
+    """Say whether the answer to a DELETE says that the object is gone."""
+    try:
+        return msgspec.json.decode(answer, type=_Answer).kind == _STATUS
+    except msgspec.DecodeError:
+        return False

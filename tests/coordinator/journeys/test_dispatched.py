@@ -3,7 +3,13 @@
 import msgspec
 import pytest
 
-from coordinator.messages.actions import EvictPod, ReleasePod, ResumeRayCluster, SuspendRayCluster
+from coordinator.messages.actions import (
+    EmitEvent,
+    EvictPod,
+    ReleasePod,
+    ResumeRayCluster,
+    SuspendRayCluster,
+)
 from kube.objects import names
 from kube.objects.clusters.dispatch import is_its_turn, is_to_end
 from kube.objects.gang import GangStatus
@@ -60,6 +66,17 @@ def test_quota_is_reserved_in_order_and_nothing_is_written_to_what_another_clust
     assert not world.pods()
     kinds = (ReleasePod, EvictPod, ResumeRayCluster, SuspendRayCluster)
     assert not [each for each in world.leader.log if isinstance(each, kinds)]
+
+
+def test_an_event_tells_of_its_turn_once_a_cluster_has_refused_it() -> None:
+    world = manager(sent("a"), sent("b"))
+    dispatch(world, "a", cluster="east", phase="Offered")
+    dispatch(world, "a", phase="Started")
+    assert not [each for each in world.leader.log if isinstance(each, EmitEvent)]
+    refusals = [{"cluster": "east", "message": "0 of 1 workers fit"}]
+    dispatch(world, "b", phase="Asked", refusals=refusals)
+    told = [each for each in world.leader.log if isinstance(each, EmitEvent)]
+    assert {(each.gang.name, each.reason) for each in told} == {("b", "QuotaReserved")}
 
 
 @pytest.mark.parametrize("rule", ["Strict", "BestEffort"])

@@ -42,14 +42,14 @@ HEAD = Regarding("v1", "Pod", "a-head", "uid-head")
 class Holding:
     """A client whose deletes succeed, and whose reads find what they are given."""
 
-    def __init__(self, found: Gang | KubeError) -> None:
-        self.found = found
+    def __init__(self, found: Gang | Exception, answer: bytes = b"") -> None:
+        self.found, self.answer = found, answer
 
     async def delete(self, *_: str, **__: Any) -> bytes:
-        return b""
+        return self.answer
 
     async def get(self, *_: str, **__: Any) -> Gang:
-        if isinstance(self.found, KubeError):
+        if isinstance(self.found, Exception):
             raise self.found
         return self.found
 
@@ -78,6 +78,16 @@ async def test_a_deleted_gang_is_gone_when_a_read_says_so(
     await turns()
     unread = None if told else "deleted, and not read since"  # tried again after a while
     assert heard == [*told, WriteEnded(GANG, unread)]
+
+
+async def test_or_when_the_answer_to_the_delete_says_so() -> None:
+    heard = list[Event]()
+    answer = b'{"kind": "Status", "status": "Success", "details": {"uid": "old"}}'
+    client = cast(Client, Holding(AssertionError("it was read"), answer))
+    executor = Executor(client, Term(), heard.extend, identity="test", concurrency=1)
+    executor.submit([DeleteGang(GANG, "old")])
+    await turns()
+    assert heard == [GONE, WriteEnded(GANG, None)]
 
 
 # ---- what is told
