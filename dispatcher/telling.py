@@ -95,6 +95,8 @@ def _mirrored(look: Look, original: Original) -> Iterator[Written]:
     if cluster and (member is None or not member.up):
         return  # it is as it was last seen
     status: dict[str, Any] | None
+    if copy is not None and not parsed(copy.status):
+        return  # KubeRay is about to say how it is
     if copy is not None:
         status = status_of(original, copy, cluster)
     elif original.kind in WRAPPER_RESOURCES and record is not None:

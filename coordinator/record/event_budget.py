@@ -51,7 +51,8 @@ class Telling:
 
     `lasting` is the Event of the reason that holds now, None where none is to be told, and
     `others` are the objects that show it too. `heard` is the last such reason that was told, empty
-    where the user need not hear of its end. `passing` are Events of what happened once and that
+    where the user need not hear of its end. `not_before` is when a reason that begins to
+    hold is told first: it may pass until then. `passing` are Events of what happened once and that
     are not written yet, by reason. `share` tells gangs apart, from 0 to 1.
     """
 
@@ -59,6 +60,7 @@ class Telling:
     lasting: EmitEvent | None = None
     others: tuple[Regarding, ...] = ()
     heard: str = ""
+    not_before: float = 0.0
     next_at: float | None = None
     passing: dict[str, EmitEvent] = field(default_factory=dict)
     _told: dict[str, Told] = field(default_factory=dict)
@@ -108,7 +110,7 @@ class Telling:
     def _lasting_at(self, event: EmitEvent, spacing: float) -> float:
         told = self._told.get(event.reason)
         if told is None or event.reason != self.heard:
-            return 0.0
+            return self.not_before
         same = told.event == event and self._shown in (None, self.others)
         if told.event != event and event.reason in EDITED:
             return 0.0

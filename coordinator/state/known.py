@@ -71,6 +71,10 @@ class Trial:
     """Why those of others were not, by namespace."""
 
 
+ECHO_SECONDS = 1.0
+"""For which the watch is waited for after a write to a GangOffer."""
+
+
 @dataclass(slots=True)
 class OfferProgress:
     """What the leader knows of one GangOffer beyond what is written."""
@@ -84,11 +88,23 @@ class OfferProgress:
     term: int = 0
     """The newest of its manager's leaders that was read."""
     writing: bool = False
+    replaced: str = ""
+    """The version that the last write was to change."""
+    echo_by: float = 0.0
+    """Until when the watch is waited for after it: the next write tests the version."""
     attempts: Attempts = field(default_factory=Attempts)
     accepted_after: int | None = None
     """How many requests for the Lease of its manager were sent before it was seen accepted."""
     stopped: set[str] = field(default_factory=set)
     """The uids of the pods that were deleted since its gang may run no longer."""
+
+    def begin(self, replaced: str, now: float) -> None:
+        """Have a write under way; `replaced` is empty where it changes something else."""
+        self.writing, self.replaced, self.echo_by = True, replaced, now + ECHO_SECONDS
+
+    def waits_for_echo(self, version: str, now: float) -> bool:
+        """Whether the watch has not told yet what the last write changed."""
+        return version == self.replaced and now < self.echo_by
 
 
 @dataclass(slots=True)

@@ -135,12 +135,15 @@ def see_to_offer(known: Known, key: GangKey, moment: Moment) -> Iterator[OfferAc
     look = _look(known, key, form, moment)
     progress = look.progress
     _note(look)
-    if progress.writing or moment.now < progress.attempts.not_before:
+    version = form.metadata.resource_version or ""
+    is_busy = progress.writing or progress.waits_for_echo(version, moment.now)
+    if is_busy or moment.now < progress.attempts.not_before:
         known.agenda.wake_by(key, max(progress.attempts.not_before, moment.now + LATER))
         return
     action = _next(look) if look.is_lost or not known.blind else None
     if action is not None:
-        progress.writing = True
+        is_of_offer = isinstance(action, WriteOffer | StartOffer | HoldOffer)
+        progress.begin(version if is_of_offer else "", moment.now)
         yield action
     for at in _due(look):
         known.agenda.wake_by(key, at)
@@ -178,8 +181,7 @@ def _due(look: _Look) -> Iterator[float]:
         yield max(progress.offered_at + OPEN_SECONDS, now + LATER)
     if look.phase is Phase.STARTED and look.created is None and progress.started_at is not None:
         yield max(progress.started_at + CREATE_SECONDS, now + LATER)
-    ends = look.phase is Phase.STARTED and _is_over(look) is not None
-    if ends and not may_have_pods(look.known, look.form):
+    if look.phase is Phase.STARTED and _is_over(look) and not may_have_pods(look.known, look.form):
         yield now + LATER  # for its last pods
     if look.form.metadata.deletion_timestamp is not None:
         yield now + LATER
@@ -270,8 +272,7 @@ def _go_on(look: _Look) -> OfferAction | None:
         return _close(look, _room_lost(look))
     if look.phase is not Phase.STARTED:
         return None
-    stop = _noted_stop(look)
-    over = _is_over(look)
+    stop, over = _noted_stop(look), _is_over(look)
     is_anew = look.is_gone and look.created is not None
     if over is not None and (over == stop or is_anew):
         return _close(look, over)

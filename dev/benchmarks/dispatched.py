@@ -32,7 +32,10 @@ from benchmarks.plane import LEASE
 from benchmarks.podwatch import PodWatch
 from benchmarks.processes import CpuMeter, wait_quiet, without_driver
 from testbed import fleet
+from testbed.api import Json
+from testbed.closing import Closing
 from testbed.cluster import Cluster
+from testbed.following import DELETED, Follower
 from testbed.muster import start_dispatcher
 from testbed.nodes import NodeSpec, copies
 from testbed.waiting import wait_until
@@ -47,7 +50,8 @@ DEARER = 1.6
 MORE_REQUESTS = 16.0
 WAIT_SECONDS = 60.0
 IDLE_SECONDS = 20.0
-_QUEUES = "/apis/muster.dev/v1alpha1/gangqueues"
+_OURS = "/apis/muster.dev/v1alpha1"
+_QUEUES = f"{_OURS}/gangqueues"
 _REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 
 
@@ -80,7 +84,7 @@ class Site:
         """Create one Ray cluster, wait until it runs on the member, and delete it."""
         name = f"{side}-{number:03}"
         body = json.dumps(ray_cluster(name, SIZE, gang=True, queue=QUEUE)).encode()
-        with PodWatch(self.member.api, PODS) as watch:
+        with PodWatch(self.member.api, PODS) as watch, Left(self.manager, self.member) as left:
             for each in (self.manager, self.member):
                 wait_quiet(each)
             used, began = _Used(self), time.monotonic()
@@ -91,19 +95,41 @@ class Site:
             with on.api.session() as session:
                 session.call("DELETE", f"{RAY_CLUSTERS}/{name}")
             watch.wait_gone(WAIT_SECONDS)
-            self._wait_nothing_left()
+            self._wait_nothing_left(left)
             took = time.monotonic() - began
             cpu, requests = used.since()
         return Sample(running, cpu - took * self._idle[0], requests - took * self._idle[1])
 
-    def _wait_nothing_left(self) -> None:
-        offers = f"/apis/muster.dev/v1alpha1/namespaces/{NAMESPACE}/gangoffers"
-        gangs = f"/apis/muster.dev/v1alpha1/namespaces/{NAMESPACE}/gangs"
-        lists = [(self.member, offers), (self.member, gangs), (self.manager, gangs)]
-        for cluster, path in lists:
-            wait_until(partial(_is_empty, cluster, path), f"nothing at {path}", WAIT_SECONDS)
+    def _wait_nothing_left(self, left: Left) -> None:
+        wait_until(left.is_nothing, "nothing to be left", WAIT_SECONDS)
         for cluster in (self.manager, self.member):
             wait_quiet(cluster)
+
+
+class Left(Closing):
+    """What is left of gangs, by watches: requests of the benchmark itself are not to count."""
+
+    def __init__(self, manager: Cluster, member: Cluster) -> None:
+        self._uids: set[str] = set()
+        paths = ((member, "gangoffers"), (member, "gangs"), (manager, "gangs"))
+        self._followers = [
+            Follower(cluster.api, f"{_OURS}/namespaces/{NAMESPACE}/{plural}", self._take)
+            for cluster, plural in paths
+        ]
+        for each in self._followers:
+            each.wait_synced()
+
+    def is_nothing(self) -> bool:
+        """Tell whether all that was seen is gone."""
+        return not self._uids
+
+    def _take(self, kind: str, item: Json) -> None:
+        (self._uids.discard if kind == DELETED else self._uids.add)(item["metadata"]["uid"])
+
+    def close(self) -> None:
+        """End the watches."""
+        for each in self._followers:
+            each.close()
 
 
 class _Used:
@@ -173,10 +199,6 @@ def _queue(**spec: object) -> dict[str, object]:
         "metadata": {"name": QUEUE},
         "spec": {"namespaceSelector": {}, **spec},
     }
-
-
-def _is_empty(cluster: Cluster, path: str) -> bool:
-    return not cluster.api.get(path)["items"]
 
 
 def _requests(cluster: Cluster) -> float:

@@ -27,6 +27,9 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY = 0.5
 """Seconds from one look at the MemberClusters to the next."""
 
+COUNT_EVERY = 15.0
+"""Seconds from one status that has another number of gangs to the next."""
+
 Json = dict[str, Any]
 
 
@@ -68,6 +71,8 @@ class Fleet:
         self._kept: dict[str, _Kept] = {}
         self._states: dict[str, _State] = {}
         self._writers: dict[str, MemberWriter] = {}
+        self._counted: dict[str, float] = {}
+        """When the gangs of a member were told last."""
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Have actions carried out, each by the member that it is for."""
@@ -152,9 +157,11 @@ class Fleet:
         state, member = self._states.get(name), members.get(name)
         if state is None or member is None or not self._around.term.valid():
             return
-        after = _status(cluster, state, len(member.gangs))
+        is_due = time.monotonic() - self._counted.get(name, -COUNT_EVERY) >= COUNT_EVERY
+        after = _status(cluster, state, len(member.gangs) if is_due else cluster.status.gangs)
         if after is None:
             return
+        self._counted[name] = time.monotonic()
         try:
             await self._around.client.merge_patch(
                 MEMBER_CLUSTERS.path(name=name, subresource="status"), {"status": after}

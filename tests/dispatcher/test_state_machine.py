@@ -34,6 +34,8 @@ def test_a_gang_is_asked_for_recorded_accepted_and_only_then_created() -> None:
     world.settle(3.0)
     assert world.runs() == {"train": ["east"]}
     assert not world.members["west"].answers
+    assert not world.statuses, "its copy has none yet"
+    world.report("east", "train", state="ready")
     kinds = [type(getattr(each, "deed", each)) for each in world.log]
     order = [
         kinds.index(each) for each in (AskMember, TakeLease, PatchOffer, CreateCopy, MirrorStatus)

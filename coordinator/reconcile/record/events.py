@@ -29,11 +29,13 @@ Nor does Admitted where nothing was said before: a gang that never waited need n
 wait has ended.
 """
 
+SENT_SECONDS = 5.0
+"""For which a gang's turn to be sent to a cluster is not told: mostly one takes it by then."""
+
 
 def tell_user(look: Look) -> Done:
     """Have an Event on the reason that the record holds.
 
-    That it is a gang's turn to be sent to a cluster is none: that one refused it is, or had it.
     The Gang, the RayJob or RayService and the head pod show it too: users look there first.
     """
     view, telling = look.view, look.view.telling
@@ -45,10 +47,13 @@ def tell_user(look: Look) -> Done:
     if said.reason in (Reason.RUNNING, ""):
         telling.heard = ""
     is_read = look.scene.lines.are_read
-    is_silent = _is_news_to_come(look, said) or not _needs_event(said, telling)
-    if view.record.gang is None or not is_read or is_silent:
+    if view.record.gang is None or not is_read or not _needs_event(said, telling):
         telling.lasting = None
         return NOTHING_DONE
+    if telling.lasting is None or telling.lasting.reason != said.reason:
+        telling.not_before = look.now + (
+            SENT_SECONDS if said.reason == Reason.QUOTA_RESERVED else 0
+        )
     telling.lasting = said
     uid = view.record.gang.metadata.uid
     gang = Regarding(names.API_VERSION, "Gang", view.key.name, uid)
@@ -80,14 +85,6 @@ def reason_on_record(view: GangView) -> EmitEvent:
 def _needs_event(said: EmitEvent, telling: Telling) -> bool:
     never_waited = said.reason == Reason.ADMITTED and telling.heard in ("", Reason.ADMITTED)
     return not never_waited and said.reason not in ("", *UNTOLD)
-
-
-def _is_news_to_come(look: Look, said: EmitEvent) -> bool:
-    """Say whether clusters are asked for a gang, and none has said anything yet."""
-    found = look.view.understood.dispatched
-    if found is None or said.reason != Reason.QUOTA_RESERVED:
-        return False
-    return not (found.refusals or found.message)
 
 
 def _head(pods: Iterable[ObservedPod]) -> tuple[Regarding, ...]:

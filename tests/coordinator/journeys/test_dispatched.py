@@ -68,15 +68,14 @@ def test_quota_is_reserved_in_order_and_nothing_is_written_to_what_another_clust
     assert not [each for each in world.leader.log if isinstance(each, kinds)]
 
 
-def test_an_event_tells_of_its_turn_once_a_cluster_has_refused_it() -> None:
-    world = manager(sent("a"), sent("b"))
+def test_an_event_tells_of_its_turn_if_no_cluster_takes_it_soon() -> None:
+    world = World(far(cpu=4))
+    world.create(sent("a"), sent("b"))
+    world.settle(seconds=1)
     dispatch(world, "a", cluster="east", phase="Offered")
     dispatch(world, "a", phase="Started")
-    assert not [each for each in world.leader.log if isinstance(each, EmitEvent)]
-    refusals = [{"cluster": "east", "message": "0 of 1 workers fit"}]
-    dispatch(world, "b", phase="Asked", refusals=refusals)
     told = [each for each in world.leader.log if isinstance(each, EmitEvent)]
-    assert {(each.gang.name, each.reason) for each in told} == {("b", "QuotaReserved")}
+    assert {(each.key.name, each.reason) for each in told} == {("b", "QuotaReserved")}
 
 
 @pytest.mark.parametrize("rule", ["Strict", "BestEffort"])

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from coordinator.messages.actions import DeleteGang, EvictPod, ReleasePod, SuspendRayCluster
+from coordinator.messages.offer_actions import HoldOffer, WriteOffer
 from kube.objects import names
 from kube.objects.clusters.gang_offer import FINALIZER
 from tests.coordinator.api import Key
@@ -351,6 +352,16 @@ def test_a_withdrawn_offer_goes_once_no_pod_of_its_gang_is_left() -> None:
         if each.key.plural == "gangoffers" and each.new is None
     ]
     assert max(pods) < ends[0]
+
+
+def test_each_write_waits_until_the_watch_has_told_of_the_one_before() -> None:
+    world = started()
+    world.delete("gangoffers", "a-1")
+    world.settle(seconds=10)
+    writes = [each for each in world.leader.log if isinstance(each, WriteOffer | HoldOffer)]
+    phases = [each.status["phase"] for each in writes if isinstance(each, WriteOffer)]
+    assert phases == ["Offered", "Closed"]
+    assert len(writes) == 4, "its finalizer is set and taken off"
 
 
 def test_an_offer_is_not_closed_while_a_pod_of_its_gang_is_ending() -> None:
