@@ -3,6 +3,7 @@
 #   PYTHON       the Python that .venv is made of
 #   PYTEST_ARGS  more arguments for pytest: make test-unit PYTEST_ARGS="-k quota -x"
 #   UPGRADE      make lock UPGRADE=1 takes the newest versions that pyproject.toml allows
+#   RUNS         how many random runs make test-clusters plays, 3 by default
 #   MINUTES      how long make soak takes, 10 by default; SEED is that of its plan
 #   RAY          make ray RAY=2.52 and make test-redis RAY=2.52 take the older Ray
 #   VERSIONS     which make test-versions runs on: make test-versions VERSIONS="1.37.2 1.36.3"
@@ -131,10 +132,12 @@ test-long: venv build ## run the tests that take minutes, and the quick ones on 
 test-redis: venv ## run the tests of heads with state in Redis, on real servers
 	MUSTER_TEST_RAY=$(RAY) $(BIN)/python -m pytest -rs tests/headstate $(PYTEST_ARGS)
 
+RUNS ?= 3
+
 # A part of `make test-long`, too.
 .PHONY: test-clusters
-test-clusters: venv build ## run the tests of several clusters, on control planes side by side
-	$(BIN)/python -m pytest -rs -m controlplane tests/dispatcher $(PYTEST_ARGS)
+test-clusters: venv build ## run the tests of several clusters, with RUNS of gangs under random faults
+	MUSTER_TEST_RUNS=$(RUNS) $(BIN)/python -m pytest -rs -m controlplane tests/dispatcher $(PYTEST_ARGS)
 
 VERSIONS ?=
 

@@ -20,6 +20,7 @@ from benchmarks import (
     large,
     latency,
     lifetime,
+    many_members,
     many_queues,
     nominated,
     nomination,
@@ -142,6 +143,11 @@ CASES = {
     "extender": Case("How long does kube-scheduler wait for the extender?", 3, extender.measure),
     "dispatch": Case(
         "What does a gang cost that is sent to another cluster?", 20, dispatched.measure
+    ),
+    "dispatch-many": Case(
+        "How soon does the dispatcher decide, of 2,000 gangs, that 50 members are asked for?",
+        40,
+        many_members.measure,
     ),
     "claimed-filter": Case(
         "How long does the extender judge 5,000 nodes for a pod that claims a device?",

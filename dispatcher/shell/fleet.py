@@ -1,6 +1,7 @@
 """Keeps a connection to each MemberCluster, and writes into its status how that is."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ LOOK_EVERY = 0.5
 """Seconds from one look at the MemberClusters to the next."""
 
 COUNT_EVERY = 15.0
-"""Seconds from one status that has another number of gangs to the next."""
+"""Seconds from one status to the next that has but another number of gangs."""
 
 Json = dict[str, Any]
 
@@ -71,8 +72,8 @@ class Fleet:
         self._kept: dict[str, _Kept] = {}
         self._states: dict[str, _State] = {}
         self._writers: dict[str, MemberWriter] = {}
-        self._counted: dict[str, float] = {}
-        """When the gangs of a member were told last."""
+        self._told_at: dict[str, float] = {}
+        """When the status of a MemberCluster was written last."""
 
     def submit(self, actions: Iterable[Action]) -> None:
         """Have actions carried out, each by the member that it is for."""
@@ -157,17 +158,26 @@ class Fleet:
         state, member = self._states.get(name), members.get(name)
         if state is None or member is None or not self._around.term.valid():
             return
-        is_due = time.monotonic() - self._counted.get(name, -COUNT_EVERY) >= COUNT_EVERY
-        after = _status(cluster, state, len(member.gangs) if is_due else cluster.status.gangs)
+        age = time.monotonic() - self._told_at.get(name, -math.inf)
+        gangs = gangs_to_tell(cluster.status.gangs, len(member.gangs), age)
+        after = _status(cluster, state, gangs)
         if after is None:
             return
-        self._counted[name] = time.monotonic()
+        self._told_at[name] = time.monotonic()
         try:
             await self._around.client.merge_patch(
                 MEMBER_CLUSTERS.path(name=name, subresource="status"), {"status": after}
             )
         except KubeError as error:
             log.info("status of a MemberCluster not written", cluster=name, error=str(error))
+
+
+def gangs_to_tell(told: int, gangs: int, age: float) -> int:
+    """Return how many gangs a status that is so old is to have; that there are any is told at once.
+
+    A MemberCluster with gangs is kept from deletion.
+    """
+    return gangs if age >= COUNT_EVERY or not told else told
 
 
 def _differs(before: MemberCluster, now: MemberCluster) -> bool:

@@ -9,13 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from dispatcher.candidates import Member
 from dispatcher.kubeconfig import target_of
 from dispatcher.messages import Event, MemberDown, MemberUp
 from dispatcher.metrics import Metrics
 from dispatcher.settings import Settings
 from dispatcher.shell.access import access_of
-from dispatcher.shell.fleet import Fleet
+from dispatcher.shell.fleet import COUNT_EVERY, Fleet, gangs_to_tell
 from kube.api.client import Client
 from kube.api.leader_election import Term
 from kube.objects.base import ObjectMeta
@@ -162,6 +164,16 @@ async def test_a_member_that_hangs_is_found_and_delays_no_other() -> None:
             await reached(lambda: "no answer" in told.why_down("west"), lambda: told.events)
             east.hangs = False
             await reached(lambda: told.up("east"), lambda: told.events)
+
+
+@pytest.mark.parametrize(
+    ("told", "gangs", "age", "expected"),
+    [(0, 1, 0.1, 1), (1, 2, 0.1, 1), (1, 0, 0.1, 1), (1, 0, COUNT_EVERY, 0)],
+)
+def test_another_number_of_gangs_is_told_at_once_or_after_a_time(
+    told: int, gangs: int, age: float, expected: int
+) -> None:
+    assert gangs_to_tell(told, gangs, age) == expected
 
 
 async def test_a_kubeconfig_is_read_again_when_it_changes() -> None:
