@@ -24,6 +24,9 @@ from kube.api.watch.intake import INITIAL_END
 
 Json = dict[str, Any]
 
+BOOKMARK_EVERY = 30.0
+"""Seconds; API servers send one each minute."""
+
 REFUSAL = "0 of 3 workers fit: each needs 8 nvidia.com/gpu on one node; 0 are free"
 _KINDS = {
     ("muster.dev", "v1alpha1"): ("GangOffer",),
@@ -146,18 +149,32 @@ class MemberServer:
         response = web.StreamResponse()
         await response.prepare(request)
         queue: asyncio.Queue[Json] = asyncio.Queue()
-        meta = {"resourceVersion": "1", "annotations": {INITIAL_END: "true"}}
-        queue.put_nowait({"type": "BOOKMARK", "object": {"metadata": meta}})
+        for (kept, _), found in self._objects.items():
+            if kept == plural:
+                queue.put_nowait({"type": "ADDED", "object": found})
+        queue.put_nowait(self._bookmark({INITIAL_END: "true"}))
         watcher = (plural, queue)
         self._watchers.append(watcher)
         try:
             while True:
-                event = await queue.get()
+                event = await self._next(queue)
                 await response.write(json.dumps(event).encode() + b"\n")
         except ConnectionResetError:
             return response
         finally:
             self._watchers.remove(watcher)
+
+    async def _next(self, queue: asyncio.Queue[Json]) -> Json:
+        """Wait for a change; say in between that there was none: a silent watch counts as dead."""
+        try:
+            async with asyncio.timeout(BOOKMARK_EVERY):
+                return await queue.get()
+        except TimeoutError:
+            return self._bookmark({})
+
+    def _bookmark(self, annotations: dict[str, str]) -> Json:
+        meta = {"resourceVersion": str(next(self._versions)), "annotations": annotations}
+        return {"type": "BOOKMARK", "object": {"metadata": meta}}
 
 
 def _place(parts: list[str]) -> tuple[str, str]:
