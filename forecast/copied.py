@@ -23,6 +23,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 import numpy as np
 
+from kube.devices.selectors import CelSelectors
+
 T = TypeVar("T")
 
 _WHOLE: Final = (
@@ -39,9 +41,9 @@ _WHOLE: Final = (
     range,
 )
 """What has no parts that change."""
-VALUES: Final = ("scheduling.model.", "kube.", "appwrapper.")
+VALUES: Final = ("scheduling.model.", "scheduling.devices.", "kube.", "appwrapper.")
 """The modules of objects of the API server and of values of the core: what is frozen of them never
-changes, nor does anything in it."""
+changes, nor does anything in it but answers that it remembers."""
 OF_PYTHON: Final = 1 << 9
 """Py_TPFLAGS_HEAPTYPE: of a class that is written in Python."""
 
@@ -223,6 +225,7 @@ _SHARED: Final[set[type]] = set()
 
 _KINDS: Final[tuple[tuple[Any, Any], ...]] = (
     (_WHOLE, _itself),
+    (CelSelectors, _itself),  # it remembers answers alone
     (dict, _mapping),
     (MappingProxyType, _proxy),
     (list, _list),

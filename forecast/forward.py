@@ -11,13 +11,14 @@ from itertools import count
 from math import inf
 
 from coordinator.gang.view import GangView
-from coordinator.messages.events import Event, PodGone, PodSeen, Teller
+from coordinator.messages.events import Event
 from forecast.copied import copied
 from forecast.course import Course, Running, Start, Waiting
+from forecast.devices import Giving
 from forecast.lengths import EXPECTED, Expectations, Lengths, learned_of
-from forecast.pods import bound
 from forecast.waiting_statuses import leave_out_moved_numbers
-from forecast.world import RAY_PODS, World
+from forecast.world import World
+from kube.codec.observed_pod import ObservedPod
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
 from scheduling.model.amounts import is_device
 from scheduling.model.gang import GangKey, PendingGang
@@ -66,7 +67,8 @@ class Forward:
     """Those of them that come later, for a time, because a start of theirs failed."""
     _runs: dict[GangKey, float] = field(default_factory=dict)
     """The gangs that run, with the end that they are run to."""
-    _leaving: list[tuple[float, str, Event]] = field(default_factory=list)
+    _leaving: list[tuple[float, str, ObservedPod]] = field(default_factory=list)
+    """Pods that are being deleted, with when they are gone and their uids."""
 
     def go_on(self) -> Course:
         """Run it on from its beginning; returns what came of it."""
@@ -132,12 +134,12 @@ class Forward:
 
     def _under_way(self) -> Iterator[Event]:
         """Bind what was released, and note when pods go that are being deleted."""
+        giving = Giving(self.world.state.known)
         for pod in list(self.world.state.known.cache.pods.values()):
             if pod.terminating:
-                gone = PodGone(pod.namespace, pod.name, pod.uid, Teller.ANSWER)
-                heapq.heappush(self._leaving, (pod.ends_by, pod.uid, gone))
+                heapq.heappush(self._leaving, (pod.ends_by, pod.uid, pod))
             elif pod.member is not None and not pod.node and pod.settled_on:
-                yield PodSeen(bound(pod, pod.settled_on, self.world.version()), RAY_PODS)
+                yield from self.world.bound(pod, pod.settled_on, giving)
 
     def _waiting(self, key: GangKey) -> Waiting:
         view = self.world.state.known.views.get(key)
@@ -169,8 +171,10 @@ class Forward:
         events: list[Event] = []
         ended: list[GangKey] = []
         self.world.pass_to(at)
+        leaving: list[ObservedPod] = []
         while self._leaving and self._leaving[0][0] <= at:
-            events.append(heapq.heappop(self._leaving)[2])
+            leaving.append(heapq.heappop(self._leaving)[2])
+        events += self.world.gone(leaving)
         while self._ends and self._ends[0][0] <= at:
             until, _, key = heapq.heappop(self._ends)
             if self._runs.get(key) == until:

@@ -8,11 +8,14 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from appwrapper.gang.watched import AppWrapperReading, as_gang
+from coordinator.cluster.cache import ClusterCache
 from coordinator.messages.events import (
     AdmissionRuleSeen,
     AdmissionRulesListed,
     ClusterSeen,
     DeviceClassSeen,
+    DeviceFactSeen,
+    DeviceFactsSeen,
     Event,
     FactSeen,
     FactsSeen,
@@ -30,6 +33,7 @@ from kube.api.resources import Resource
 from kube.codec.observed_pod import observe
 from kube.codec.profiles.scheduler_profiles import Profiles
 from kube.codec.volumes.storage import StorageWatch
+from kube.devices.device_facts import DeviceFact, DeviceWatch
 from kube.objects.admission import AdmissionRule, LimitRange, ResourceQuota, RuntimeClass
 from kube.objects.app_wrapper import AppWrapper
 from kube.objects.core import DeviceClass, Namespace, Node, Pod, PriorityClass
@@ -78,6 +82,20 @@ def facts(watch: StorageWatch, found: Iterable[Any]) -> Iterator[Event]:
     """Yield what the objects of a kind that decides on volumes tell."""
     yield from (FactSeen(watch.observe(each).fact) for each in found)
     yield FactsSeen(watch.fact)
+
+
+def wants_devices(cache: ClusterCache) -> bool:
+    """Say whether devices by claim are to be read: there is a class of some, or a gang that asks.
+
+    Gangs without pods are among those that may ask.
+    """
+    return bool(cache.given_by_classes or cache.devices.gangs)
+
+
+def device_events(watch: DeviceWatch, found: Iterable[DeviceFact]) -> Iterator[Event]:
+    """Yield what the objects of a kind that decides on devices tell."""
+    yield from map(DeviceFactSeen, found)
+    yield DeviceFactsSeen(watch.fact)
 
 
 def room(profiles: Profiles) -> Iterable[Listed]:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from msgspec import structs
 
+from kube.codec.devices.pod_claims import PodClaim
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from kube.objects.base import ObjectMeta
@@ -45,9 +46,15 @@ def made_again(pod: ObservedPod, number: int, version: str) -> ObservedPod:
         unschedulable="",
         nominated_to="",
         ends_by=0.0,
+        claims=tuple(_remade(each) for each in pod.claims),
+        extended_claim="",
         raw=Pod(metadata=meta),
         member=replace(pod.member, gates=(names.GATE,), pinned="", fence=""),
     )
+
+
+def _remade(claim: PodClaim) -> PodClaim:
+    return claim._replace(claim="", to_come=True) if claim.template else claim
 
 
 def fenced(pod: ObservedPod, token: str, version: str) -> ObservedPod:

@@ -67,6 +67,7 @@ from coordinator.messages.write_ends import (
     WriteEnded,
 )
 from coordinator.state_machine import CoordinatorState
+from forecast.devices import Giving, TakenBack, seen
 from forecast.pods import bound, fenced, made_again, of_gang
 from kube.codec.observed_pod import ObservedPod
 from kube.gang.source import Stage
@@ -144,9 +145,11 @@ class World:
     def _act(self, actions: Iterable[Action], more: Callable[[], bool] = lambda: True) -> None:
         left = deque(actions)
         while left and more():
-            events = [*self._carried_out(left.popleft())]
-            while left and isinstance(left[0], ReleasePod):  # each is of another pod
-                events += self._carried_out(left.popleft())
+            action = left.popleft()
+            if isinstance(action, ReleasePod):
+                events = [*self._released([action, *_releases(left)])]
+            else:
+                events = [*self._carried_out(action)]
             left.extend(self._handle(events))
 
     # ---- what ends
@@ -155,7 +158,7 @@ class World:
         """Return what is seen of a gang's end: its object goes, with all of its pods."""
         cache = self.state.known.cache
         source = cache.sources.get(key)
-        events: list[Event] = [_gone(pod) for pod in cache.pods_of(key)]
+        events = [*self.gone(cache.pods_of(key))]
         if source is not None:
             owner = cache.owners.owner_of(source)
             events += [RayOwnerGone(owner.metadata.uid)] if owner is not None else []
@@ -171,7 +174,7 @@ class World:
                 yield from self._gang_written(action)
             case WriteQueueStatus() | WriteQueueFinalizers():
                 yield from self._queue_stored(action)
-            case ReleasePod() | FencePod() | DeletePod() | EvictPod() | NominatePod():
+            case FencePod() | DeletePod() | EvictPod() | NominatePod():
                 yield from self._pod_written(action)
             case TryEviction() | TrySuspension() | ReadBudgets():
                 yield _allowed(action)
@@ -230,7 +233,7 @@ class World:
     # ---- pods
 
     def _pod_written(
-        self, action: ReleasePod | FencePod | DeletePod | EvictPod | NominatePod
+        self, action: FencePod | DeletePod | EvictPod | NominatePod
     ) -> Iterator[Event]:
         uid = action.uid if isinstance(action, DeletePod | EvictPod) else action.pod.metadata.uid
         pod = self._pod(action.gang, uid)
@@ -238,14 +241,34 @@ class World:
             yield NominationEnded(action.gang, uid)
             return
         match action:
-            case ReleasePod(node=node) if pod is not None:
-                self.placed.add(action.gang)
-                yield PodSeen(bound(pod, node, self.version()), RAY_PODS)
             case FencePod(token=token) if pod is not None:
                 yield PodSeen(fenced(pod, token, self.version()), RAY_PODS)
             case DeletePod() | EvictPod() if pod is not None:
                 yield from self.deleted(action.gang, pod)
         yield PodPatchEnded(action.gang, uid, None)
+
+    def _released(self, releases: Iterable[ReleasePod]) -> Iterator[Event]:
+        giving = Giving(self.state.known)
+        for each in releases:
+            uid = each.pod.metadata.uid
+            pod = self._pod(each.gang, uid)
+            if pod is not None:
+                self.placed.add(each.gang)
+                yield from self.bound(pod, each.node, giving)
+            yield PodPatchEnded(each.gang, uid, None)
+
+    def bound(self, pod: ObservedPod, node: str, giving: Giving) -> Iterator[Event]:
+        """Yield what is seen of a pod that is bound, with its devices."""
+        with_devices, claims = giving.to(pod, node)
+        yield from seen(claims)
+        yield PodSeen(bound(with_devices, node, self.version()), RAY_PODS)
+
+    def gone(self, pods: Iterable[ObservedPod]) -> Iterator[Event]:
+        """Yield what is seen of pods that are gone, and of their claims."""
+        taken = TakenBack(self.state.known.cache.devices.index.claims)
+        for pod in pods:
+            yield PodGone(pod.namespace, pod.name, pod.uid, Teller.ANSWER)
+            yield from taken.of(pod)
 
     def _pod(self, key: GangKey, uid: str) -> ObservedPod | None:
         return next((pod for pod in self.state.known.cache.pods_of(key) if pod.uid == uid), None)
@@ -253,7 +276,7 @@ class World:
     def deleted(self, key: GangKey, pod: ObservedPod) -> Iterator[Event]:
         """Yield what is seen of a deleted pod: another one, where its controller makes one."""
         self.put_back.add(key)
-        yield _gone(pod)
+        yield from self.gone((pod,))
         source = self.state.known.cache.sources.get(key)
         member = pod.member
         if source is None or member is None or source.suspended or not pod.alive:
@@ -270,7 +293,7 @@ class World:
             yield from self._created(key, resumed(cluster))
         else:
             self.put_back.add(key)
-            yield from (_gone(each) for each in self.state.known.cache.pods_of(key))
+            yield from self.gone(self.state.known.cache.pods_of(key))
             spec = replace(cluster.spec, suspend=True)
             yield ClusterSeen(self._next(replace(cluster, spec=spec)))
         yield RayClusterWriteEnded(key, cluster.metadata.uid, None)
@@ -305,7 +328,7 @@ class World:
         form, pods = getattr(source, "form", None), self.state.known.cache.pods_of(key)
         if form is not None:
             self._suspended[job.metadata.uid] = form, tuple(each for each in pods if each.member)
-            yield from (_gone(each) for each in pods)
+            yield from self.gone(pods)
             yield from (ClusterGone(key, form.metadata.uid), GangGone(key))
         note = {names.SUSPENDED_FOR: suspension_note(job, preemptor)}
         meta = replace(job.metadata, annotations=note, resource_version=self.version())
@@ -341,6 +364,13 @@ class World:
         return str(next(self._versions))
 
 
+def _releases(left: deque[Action]) -> Iterator[ReleasePod]:
+    """Take the releases that come next; each is of another pod."""
+    while left and isinstance(left[0], ReleasePod):
+        yield left[0]
+        left.popleft()
+
+
 def _allowed(action: TryEviction | TrySuspension | ReadBudgets) -> Event:
     """Answer a question as a cluster does in which nothing is against evictions."""
     match action:
@@ -350,7 +380,3 @@ def _allowed(action: TryEviction | TrySuspension | ReadBudgets) -> Event:
             return EvictionTried(key, job.metadata.uid, None)
         case ReadBudgets(gang=key, namespace=namespace):
             return BudgetsRead(key, namespace, ())
-
-
-def _gone(pod: ObservedPod) -> PodGone:
-    return PodGone(pod.namespace, pod.name, pod.uid, Teller.ANSWER)

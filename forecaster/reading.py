@@ -6,14 +6,17 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from coordinator.deployed import Deployment, settings_of, state_of
-from coordinator.messages.events import Event, GangSeen
+from coordinator.messages.events import DeviceApiSeen, Event, GangSeen
 from coordinator.state_machine import CoordinatorState
-from forecast.picture import QUEUES, Listed, facts, rest, room
+from forecast.picture import QUEUES, Listed, device_events, facts, rest, room, wants_devices
 from kube.api.bodies import decoded
 from kube.api.client import Client
 from kube.api.errors import NotFound
 from kube.api.resources import GANGS, Resource
 from kube.codec.volumes.storage import WATCHES
+from kube.device_watches import read_device_api
+from kube.devices.device_facts import DEVICE_WATCHES
+from kube.objects.core import DeviceObject
 from kube.objects.gang import Gang
 from kube.objects.names import COORDINATOR
 from runtime.controller.moment import Moment
@@ -52,6 +55,8 @@ async def read_picture(client: Client, home: str, moment: Moment) -> Picture:
     trial.handle(events, moment)
     if trial.known.cache.is_mounting:
         events += [each async for each in _volumes(client, faults)]
+    if wants_devices(trial.known.cache):
+        events += [each async for each in _devices(client, faults)]
     return Picture(tuple(events), moment, build, tuple(faults))
 
 
@@ -73,6 +78,15 @@ async def _volumes(client: Client, faults: MutableSequence[str]) -> AsyncIterato
     for each in WATCHES:
         asked = Listed(each.resource, each.kind, lambda _: None, may_be_absent=True)
         for event in facts(each, [found async for found in _listed(client, asked, faults)]):
+            yield event
+
+
+async def _devices(client: Client, faults: MutableSequence[str]) -> AsyncIterator[Event]:
+    yield DeviceApiSeen(*await read_device_api(client))
+    for each in DEVICE_WATCHES:
+        asked = Listed(each.resource, DeviceObject, lambda _: None, may_be_absent=True)
+        found = [each.read(one) async for one in _listed(client, asked, faults)]
+        for event in device_events(each, found):
             yield event
 
 

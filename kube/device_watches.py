@@ -125,16 +125,21 @@ class DeviceWatches:
     async def _read_api(self) -> DeviceApi | None:
         """Read the version, and whether the API is served; None where there is no answer."""
         try:
-            found = await self._client.get(_VERSION, as_=_Version)
-            version = f"{found.major}.{found.minor.rstrip('+')}"
-            return DeviceApi(version, await self._is_served())
+            return await read_device_api(self._client)
         except KubeError as error:
             log.info("the version of Kubernetes is not read", error=str(error))
             return None
 
-    async def _is_served(self) -> bool:
-        try:
-            await self._client.get(_GROUP_VERSION)
-        except NotFound:
-            return False
-        return True
+
+async def read_device_api(client: Client) -> DeviceApi:
+    """Read the version, and whether the API is served; raises KubeError."""
+    found = await client.get(_VERSION, as_=_Version)
+    return DeviceApi(f"{found.major}.{found.minor.rstrip('+')}", await _is_served(client))
+
+
+async def _is_served(client: Client) -> bool:
+    try:
+        await client.get(_GROUP_VERSION)
+    except NotFound:
+        return False
+    return True

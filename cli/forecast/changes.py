@@ -17,6 +17,7 @@ from cli.imports.outcome import Fault
 from coordinator.gang.held_start.foresight import foresight_of, quota_refusal
 from coordinator.gang.source import source_of
 from coordinator.messages.events import (
+    DeviceFactSeen,
     Event,
     NodeSeen,
     PodGone,
@@ -26,6 +27,7 @@ from coordinator.messages.events import (
     Teller,
 )
 from coordinator.state_machine import CoordinatorState
+from forecast.devices import TakenBack, slice_like, slices_of
 from forecast.pods import made_again
 from forecast.world import AGAIN, FIRST_VERSION, RAY_PODS, World
 from kube.codec.fields import InvalidObject, read_amounts
@@ -141,12 +143,14 @@ class Applying:
         return self.nodes[name]
 
     def _added(self, state: CoordinatorState, added: Added, first: int) -> Iterator[Event]:
-        """Yield nodes like one, with the pods of DaemonSets that it has."""
+        """Yield nodes like one, with its devices and the pods of DaemonSets that it has."""
         like = self._node("--add-nodes", added.like)
         pods = [each for each in _pods_on(state, added.like) if each.is_daemon]
+        slices = slices_of(added.like, state.known.cache.devices.index)
         for at in range(first, first + added.count):
             name = f"{added.like}{AGAIN}{at}"
             yield NodeSeen(_like(like, name))
+            yield from (DeviceFactSeen(slice_like(each, added.like, name)) for each in slices)
             yield from (PodSeen(_moved(pod, name)) for pod in pods)
 
     def _drained(self, state: CoordinatorState, name: str) -> Iterator[Event]:
@@ -155,9 +159,10 @@ class Applying:
         Where pods of others go to is not followed: it is for kube-scheduler to say.
         """
         yield NodeSeen(_cordoned(self._node("--drain", name)))
-        others = 0
+        others, taken = 0, TakenBack(state.known.cache.devices.index.claims)
         for pod in [each for each in _pods_on(state, name) if not each.is_daemon]:
             yield PodGone(pod.namespace, pod.name, pod.uid, Teller.ANSWER)
+            yield from taken.of(pod)
             if pod.member is None:
                 others += 1
             elif pod.alive and pod.member.gang in state.known.cache.sources:

@@ -13,13 +13,11 @@ from cli.read.own_queues import get_queues, only
 from cli.read.reader import Reader
 from coordinator.messages.events import (
     DeviceApiSeen,
-    DeviceFactSeen,
-    DeviceFactsSeen,
     Event,
     NamespaceSeen,
     QueueSeen,
 )
-from forecast.picture import QUEUES, RULES, Listed, facts, namespaced, rest, room
+from forecast.picture import QUEUES, RULES, Listed, device_events, facts, namespaced, rest, room
 from kube.api import resources
 from kube.api.kinds import Kind
 from kube.codec.profiles.scheduler_profiles import Profiles
@@ -99,9 +97,8 @@ async def read_devices(reader: Reader) -> Picture:
     except NotAllowed as refusal:
         return Picture((), (f"{refusal}: gangs whose pods claim devices are not judged",))
     served = any(found) or await _is_served(reader)
-    facts = (DeviceFactSeen(each) for of in found for each in of)
-    seen = (DeviceFactsSeen(each.fact) for each in DEVICE_WATCHES)
-    return Picture((DeviceApiSeen(version, served), *facts, *seen))
+    told = (device_events(*each) for each in zip(DEVICE_WATCHES, found, strict=True))
+    return Picture((DeviceApiSeen(version, served), *chain.from_iterable(told)))
 
 
 async def _is_served(reader: Reader) -> bool:

@@ -21,5 +21,5 @@ def known_devices(
         rules=Rules(index.classes, selectors, index.features),
         edition=index.edition,
         pending=pending,
-        resources=index.classes_of_resources.keys(),
+        resources=frozenset(index.classes_of_resources),
     )

@@ -4,7 +4,7 @@ import asyncio
 from math import inf
 from typing import Any
 
-from cli.read.picture import read_picture
+from cli.read.picture import read_devices, read_picture
 from coordinator.state.known import Known
 from coordinator.state_machine import CoordinatorState
 from forecast.asking import Pictured
@@ -24,6 +24,8 @@ def pictured(world: World, *, seconds: float = inf, starts: float = inf) -> Pict
     """What is read of a world now; CPU time does not pass."""
     reader: Any = reader_of(world)
     events = asyncio.run(read_picture(reader, STOCK, [TEAM], set())).events
+    if any(world.api.all("deviceclasses")):
+        events = (*events, *asyncio.run(read_devices(reader)).events)
     now = world.api.now
     moment = Moment(now, stamp_at(now), WALL + now)
     return Pictured(events, moment, lambda: CoordinatorState(Known()), lambda: 0.0, seconds, starts)

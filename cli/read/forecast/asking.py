@@ -11,13 +11,14 @@ from cli.endings import NotAllowed
 from cli.fitting.asked import Asked, namespaces_of, queues_of
 from cli.read.coordinator_settings import read_settings
 from cli.read.judging import moment
-from cli.read.picture import read_picture, read_volumes
+from cli.read.picture import read_devices, read_picture, read_volumes
 from cli.read.reader import Reader
 from cli.report.queues import OneQueueReport
 from cli.report.why import WhyReport
 from coordinator.deployed import state_of
 from forecast.asking import Pictured, forecast
 from forecast.expected import ForecastReport
+from forecast.picture import wants_devices
 from scheduling.model.gang import GangKey
 
 CPU_SECONDS = 10.0
@@ -50,6 +51,8 @@ async def read_pictured(
     trial.handle(picture.events, now)
     if trial.known.cache.is_mounting or any(each.mounts_claims for each in asked):
         picture = picture.beside(await read_volumes(reader))
+    if wants_devices(trial.known.cache) or any(each.claims_devices for each in asked):
+        picture = picture.beside(await read_devices(reader))
     unread = tuple(dict.fromkeys(each for each in (unset, *picture.unread, *reader.faults) if each))
     pictured = Pictured(picture.events, now, build, time.thread_time, CPU_SECONDS)
     return Foreseen(pictured, unread)

@@ -13,10 +13,12 @@ from cli.endings import FINE, NOT_READ, WRONG_USE
 from cli.forecast.changes import Added, Changes, Quota
 from cli.forecast.what_if import what_if
 from cli.report.forecast.what_if import Effect, EffectReport
+from kube.objects import names
 from scheduling.model.gang import GangKey
 from tests.cli.fitting.reader import MemoryReader, reader_of
 from tests.coordinator.app_wrappers import app_wrapper, job
-from tests.coordinator.builders import TEAM, Json, foreign_pod, node
+from tests.coordinator.builders import TEAM, Json, foreign_pod, group, node, ray_cluster
+from tests.coordinator.device_world import asking, claim_template, device_class, device_slice
 from tests.coordinator.ray_jobs import ray_job
 from tests.coordinator.world import World
 from tests.forecast.pictures import HOUR, lasting, pictured, world_of
@@ -142,6 +144,21 @@ def test_other_kinds_are_submitted_too(asked: Json, name: str) -> None:
     result = run(reader_of(world), "-f", "-", "--add-nodes", "1=a", "--json", given=asked)
     (found,) = msgspec.json.decode(result.stdout)["effects"]
     assert found["effect"] == "StartsNow"
+
+
+def test_what_claims_devices_is_submitted_too() -> None:
+    claims = asking("one")
+    offered = device_slice("a", 3), device_class(), claim_template("one")
+    world = World(node("a", cpu=64), queue(100), *offered)
+    said = {names.EXPECTED_DURATION: "2h"}
+    world.create(ray_cluster("runs", group("w", 3, **claims), annotations=said))
+    world.settle(seconds=60)
+    asked = ray_cluster("train", group("w", 2, **claims))
+    result = run(reader_of(world), "-f", "-", "--json", given=asked)
+    assert result.exit_code == FINE, result.output
+    (found,) = msgspec.json.decode(result.stdout)["effects"]
+    assert (found["name"], found["sure"]) == ("train", "Forward")
+    assert found["why"].startswith("after RayCluster team/runs ends")
 
 
 def test_the_table_names_the_changes_and_the_picture() -> None:
