@@ -57,6 +57,8 @@ def measure(runs: int, scale: Scale = Scale()) -> Outcome:
     """Fill the manager, let members have room so often, and look at the dispatcher."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         manager = fleet.start_manager(Path(folder) / "manager", stack)
+        lease = {f"MUSTER_COORDINATOR_{key}": value for key, value in LEASE.items()}
+        manager.process("coordinator-0").restart(lease)  # as installed, not as in tests
         for at in range(scale.queues):
             manager.api.create(_QUEUES, _queue(queue_name(at)))
         bodies = [json.dumps(_waiting(at, scale)).encode() for at in range(scale.gangs)]
