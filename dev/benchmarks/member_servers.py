@@ -93,7 +93,7 @@ class MemberServer:
             return _missing(name)
         if request.method == "DELETE":
             self._remove(plural, found)
-            return web.json_response(found)
+            return web.json_response({"kind": "Status", "status": "Success"})
         return web.json_response(self._patched(plural, found, await request.json()))
 
     def _get(self, path: str, plural: str, name: str) -> web.Response:
