@@ -201,7 +201,7 @@ class _Cycle:
         hold = self._holds.end(gang.key)
         promised.add(gang.key)
         self._order.give_back(gang.queue, hold.counted)
-        room = room.changed_by(hold.nodes, hold.amounts)
+        room = hold.back_in(room)
         if self._order.covers(gang):
             verdict, room = self._decision.decide(gang, room)
             answers.settle(gang, verdict)

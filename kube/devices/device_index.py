@@ -186,7 +186,7 @@ class DeviceIndex:
         self.claims[claim.key] = claim
         if claim.allocation is None:
             self.unallocated.add(claim.key)
-        for device in _taken_by(claim):
+        for device in given_to(claim):
             self.taken[device] = claim.key
 
     def _drop_claim(self, key: Key) -> None:
@@ -196,7 +196,7 @@ class DeviceIndex:
         self.unallocated.discard(key)
         if known.spec is not _TOO_MANY:
             _count_down(self._whole, known.namespace)
-        for device in _taken_by(known):
+        for device in given_to(known):
             if self.taken.get(device) == key:
                 del self.taken[device]
 
@@ -228,6 +228,7 @@ def _allocation(claim: ResourceClaim | None) -> Allocation | None:
     return None if claim is None else claim.allocation
 
 
-def _taken_by(claim: ResourceClaim) -> list[DeviceID]:
+def given_to(claim: ResourceClaim) -> list[DeviceID]:
+    """Return the devices that a claim has for itself alone."""
     given = claim.allocation.devices if claim.allocation else ()
     return [each.device for each in given if not each.admin_access]

@@ -90,7 +90,7 @@ class PreemptionPass:
         self._order.take_row(gang, hold.counted)
         self._order.block(gang)
         self._search.assume(gang, preemption.plan)
-        return room.changed_by(hold.nodes, -hold.amounts)
+        return hold.out_of(room)
 
     def _may_start(self, gang: PendingGang, plan: Placement, room: FreeCapacity) -> bool:
         """Say whether no blocked gang would start later for a gang where it is to be.

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -88,6 +89,11 @@ class _Alike:
         return self.row
 
 
+Taken = Mapping[PoolKey, frozenset[DeviceID]]
+
+NO_NUMBERS: Final[tuple[tuple[Node, ...], Amounts]] = (), np.zeros(0, dtype=np.int64)
+
+
 class NodeDevicesIndex:
     """The devices of each node, worked out when first asked for."""
 
@@ -96,10 +102,11 @@ class NodeDevicesIndex:
         self.rules = facts.rules
         self.facts = facts
         self.slices = slices or SliceIndex(facts.slices)
-        self.taken: dict[PoolKey, frozenset[DeviceID]] = _by_pool(facts.taken)
+        self.taken: Taken = _by_pool(facts.taken)
         self.found: dict[str, _Known] = {}
         self.patterns: dict[Kinds, _Alike] = {}
-        self._numbers: tuple[tuple[Node, ...], Amounts] = (), np.zeros(0, dtype=np.int64)
+        self.numbers = NO_NUMBERS
+        self.given_back: tuple[NodeDevicesIndex, Taken] | None = None
         self.looks = 0  # nodes that some pods were looked at for, ever
 
     def renewed(self, facts: DeviceFacts) -> "NodeDevicesIndex":
@@ -123,6 +130,20 @@ class NodeDevicesIndex:
                 later.patterns = {
                     kinds: each.without(both) for kinds, each in self.patterns.items()
                 }
+        return later
+
+    def without_taken(self, devices: frozenset[DeviceID]) -> "NodeDevicesIndex":
+        """Return the index of the same facts once claims give these devices back."""
+        later = copy(self)
+        later.__dict__.pop("_number_taken", None)
+        none = frozenset[DeviceID]()
+        freed = {k: ids & self.taken.get(k, none) for k, ids in _by_pool(devices).items()}
+        left = {key: self.taken.get(key, none) - ids for key, ids in freed.items()}
+        later.taken = {**self.taken, **left}
+        reached = self._reaching(freed.keys())
+        later.found = {**self.found, **{n: later.retaken(self.found[n]) for n in reached}}
+        later.patterns = {kinds: each.without(reached) for kinds, each in self.patterns.items()}
+        later.numbers, later.given_back = NO_NUMBERS, (self, freed)
         return later
 
     def retaken(self, known: _Known) -> _Known:
@@ -159,19 +180,25 @@ class NodeDevicesIndex:
 
         `index` says where a node stands. The array is shared, never to be written.
         """
-        if self._numbers[0] is not nodes:
-            found = self.slices.numbers_on(nodes).copy()
-            for name, taken in self._number_taken.items():
-                if name in index:
-                    found[index[name]] -= taken
-            self._numbers = nodes, found
-        return self._numbers[1]
+        if self.numbers[0] is not nodes:
+            self.numbers = nodes, self._left_on(nodes, index)
+        return self.numbers[1]
+
+    def _left_on(self, nodes: tuple[Node, ...], index: Mapping[str, int]) -> Amounts:
+        if self.given_back is None:
+            return _less(self.slices.numbers_on(nodes), self._number_taken, index)
+        before, devices = self.given_back
+        more = {name: -number for name, number in self._number_of(devices).items()}
+        return _less(before.numbers_on(nodes, index), more, index)
 
     @cached_property
     def _number_taken(self) -> Mapping[str, int]:
-        """Return how many devices are taken of slices that name a node, by that node."""
+        return self._number_of(self.taken)
+
+    def _number_of(self, devices: Taken) -> Mapping[str, int]:
+        """Return how many of these devices are of slices that name a node, by that node."""
         found: Counter[str] = Counter()
-        for key, taken in self.taken.items():
+        for key, taken in devices.items():
             for each in self.slices.of_pool(key):
                 if each.access is not None and each.access.node_name:
                     ids = {DeviceID(*key, device.name) for device in each.devices}
@@ -214,6 +241,14 @@ class NodeDevicesIndex:
         known.of[node.name] = node, number
         self.looks += 1
         return number
+
+
+def _less(numbers: Amounts, taken: Mapping[str, int], index: Mapping[str, int]) -> Amounts:
+    found = numbers.copy()
+    for name, number in taken.items():
+        if name in index:
+            found[index[name]] -= number
+    return found
 
 
 def _changed(before: DeviceFacts, after: DeviceFacts) -> list[ResourceSlice]:

@@ -13,6 +13,7 @@ from scheduling.devices.node_devices import least_of
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
 from scheduling.model.amounts import Amounts
+from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 
@@ -51,14 +52,21 @@ class DeviceRoom:
         return self.nodes.rules
 
     def with_pods(self, claims: Claims, pods: Mapping[str, int]) -> "DeviceRoom":
-        """Return what is left when so many more pods with these claims are to come, by node."""
+        """Return what is left when so many more pods with these claims are to come, by node.
+
+        Below zero are those that are not to come any more.
+        """
         pending, promised, least = dict(self.pending), dict(self.promised), least_of(claims)
         for node, count in pods.items():
             there = dict(pending.get(node, ()))
             there[claims] = there.get(claims, 0) + count
-            pending[node] = tuple(there.items())
+            pending[node] = tuple((each, number) for each, number in there.items() if number)
             promised[node] = promised.get(node, 0) + least * count
         return replace(self, pending=pending, promised=promised)
+
+    def without_taken(self, devices: frozenset[DeviceID]) -> "DeviceRoom":
+        """Return what is left once claims give these devices back."""
+        return replace(self, nodes=self.nodes.without_taken(devices))
 
     def left_on(self, nodes: tuple[Node, ...], index: Mapping[str, int]) -> Amounts:
         """Return how many devices of each node are left for further pods: no fewer than there are.

@@ -18,8 +18,13 @@ REASON_SHOWN = 200
 
 def preempting(parts: Sequence[GangPart]) -> Refusal:
     """Say what has to end before a gang starts."""
-    whole = sorted({str(each.gang) for each in parts if each.is_minimum})
-    surplus = [part for part in parts if str(part.gang) not in whole]
+    devices = sum(len(each.devices) for each in parts if each.is_without_pods)
+    ending = [each for each in parts if not each.is_without_pods]
+    if not ending:
+        left = f"{_several(devices, 'device')} of pods that are gone"
+        return Refusal(Reason.PREEMPTING, f"waits for {left}; the room is held for it")
+    whole = sorted({str(each.gang) for each in ending if each.is_minimum})
+    surplus = [part for part in ending if str(part.gang) not in whole]
     of = sorted({str(each.gang) for each in surplus})
     said = []
     if whole:

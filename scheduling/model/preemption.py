@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.amounts import Requests
+from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 
@@ -18,7 +19,8 @@ class GangPart:
     or its queue declares. `kept_because` says why the part cannot be taken, and is empty where it
     can; it counts for quota all the same. `kept_in_short` is what gangs of other namespaces are
     told of that: it names nothing. `is_ending` says that it is being taken already, or that
-    its pods are being deleted: its room comes free without more being done.
+    its pods are being deleted: its room comes free without more being done. `devices` are those
+    that claims of its pods were given; those of pods that are gone are a part without room.
     """
 
     gang: GangKey
@@ -31,11 +33,17 @@ class GangPart:
     kept_because: str = ""
     is_ending: bool = False
     kept_in_short: str = ""
+    devices: frozenset[DeviceID] = frozenset()
 
     @property
     def is_minimum(self) -> bool:
         """Say whether to take this part is to take the whole gang."""
         return not self.replica
+
+    @property
+    def is_without_pods(self) -> bool:
+        """Say whether it is nothing but devices of pods that are gone."""
+        return not self.room and bool(self.devices)
 
 
 @dataclass(frozen=True, slots=True)

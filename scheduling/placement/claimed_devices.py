@@ -30,7 +30,9 @@ from scheduling.devices.steps import StepBudget
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.model.devices.class_requests import resources_of
+from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
+from scheduling.model.shape.restrictions import Claims
 from scheduling.placement.exact_search import Demand
 from scheduling.placement.independent import needed
 from scheduling.placement.offered_by_class import lists_none
@@ -229,6 +231,13 @@ def _free(demand: Demand, resources: Sequence[str], room: FreeCapacity) -> Amoun
             for name, left in zip(resources, lefts, strict=True)
         ]
     )
+
+
+def claims_on(shape: PodShape, node: Node) -> Claims:
+    """Return what a pod claims on a node."""
+    added = shape.restrictions
+    names = resources_of(added.by_class)
+    return added.claims_where(frozenset(n for n in names if not node.allocatable.get(n)))
 
 
 def _placed(

@@ -9,10 +9,6 @@ from scheduling.model.gang import PendingGang
 from scheduling.state.pod_index import ExistingPods
 
 PORTS = "no running gang is stopped for it: it asks for host ports"
-CLAIMS = (
-    "no running gang is stopped for it: its pods claim devices, and those of others are free some "
-    "time after their pods"
-)
 AFFINITY = (
     "no running gang is stopped for it: its pod affinity or topology spread constraints count pods "
     "that exist, and these might be the ones to end"
@@ -23,8 +19,6 @@ def why_not(gang: PendingGang, existing: ExistingPods | None) -> str:
     """Return why nothing can be taken for a gang, whatever it is; empty where something may."""
     if any(group.shape.ports for group in gang.minimum):
         return PORTS
-    if gang.claims_devices:
-        return CLAIMS
     if existing is None or not gang.has_inter_pod_constraints:
         return ""
     counts = any(

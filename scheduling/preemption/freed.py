@@ -1,6 +1,7 @@
 """Adds up what parts of running gangs give back when they end: room on nodes, and quota."""
 
 from collections.abc import Collection, Mapping
+from itertools import chain
 
 import numpy as np
 
@@ -20,6 +21,7 @@ class Freed:
 
     def __init__(self, parts: Mapping[int, GangPart], nodes: NodeSnapshot, tree: QuotaTree) -> None:
         self._count = 1 + max(parts, default=-1)
+        self._devices = {of: part.devices for of, part in parts.items() if part.devices}
         self._asked: Collection[int] | None = None
         self._found: Mask = np.zeros(0, dtype=np.bool_)
         cells = [
@@ -48,7 +50,14 @@ class Freed:
         at, place = np.unique(self._at[cells], return_inverse=True)
         more = np.zeros((len(at), self._amounts.shape[1]), dtype=np.int64)
         np.add.at(more, place.reshape(-1), self._amounts[cells])
-        return room.changed_by(at, more.T)
+        return self._with_devices(parts, room.changed_by(at, more.T))
+
+    def _with_devices(self, parts: Collection[int], room: FreeCapacity) -> FreeCapacity:
+        """Return the room with the devices that these parts give back with their claims."""
+        if room.devices is None or not self._devices:
+            return room
+        freed = frozenset(chain.from_iterable(self._devices.get(each, ()) for each in parts))
+        return room.with_devices(room.devices.without_taken(freed)) if freed else room
 
     def held(self, parts: Collection[int], held: Amounts) -> Amounts:
         """Return what the queues hold (queues x resources) once these parts have ended."""

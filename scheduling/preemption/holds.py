@@ -16,9 +16,14 @@ from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement, amounts_of
 from scheduling.model.preemption import GangPart, Preemption, Promise
+from scheduling.model.shape.restrictions import Claims
+from scheduling.placement.claimed_devices import claims_on
 from scheduling.preemption.coverage import held_by
 from scheduling.queueing.queues import Queues
 from scheduling.state.node_snapshot import NodeSnapshot
+
+ClaimsOnNodes = tuple[tuple[Claims, str, int], ...]
+"""What pods will claim, on which node, and how many of them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,6 +41,23 @@ class Hold:
     amounts: Amounts
     quota: Amounts
     in_use: Amounts
+    claims: ClaimsOnNodes = ()
+
+    def out_of(self, room: FreeCapacity) -> FreeCapacity:
+        """Return a room without what is promised."""
+        return self._with_pods(room.changed_by(self.nodes, -self.amounts), 1)
+
+    def back_in(self, room: FreeCapacity) -> FreeCapacity:
+        """Return a room with what is promised in it again."""
+        return self._with_pods(room.changed_by(self.nodes, self.amounts), -1)
+
+    def _with_pods(self, room: FreeCapacity, sign: int) -> FreeCapacity:
+        devices = room.devices
+        if devices is None or not self.claims:
+            return room
+        for claims, node, pods in self.claims:
+            devices = devices.with_pods(claims, {node: sign * pods})
+        return room.with_devices(devices)
 
     @property
     def counted(self) -> Amounts:
@@ -87,7 +109,8 @@ class Holds:
         quota = self._tree.requests(amounts_of(preemption.plan))
         in_use = np.minimum(quota, counts)
         self._ending[self._tree.index[queue]] -= in_use
-        hold = Hold(gang, queue, preemption, at, amounts, quota, in_use)
+        claims = tuple(self._claims(gang, preemption.plan)) if gang is not None else ()
+        hold = Hold(gang, queue, preemption, at, amounts, quota, in_use, claims)
         self._kept[preemption.preemptor] = hold
         return hold
 
@@ -145,14 +168,27 @@ class Holds:
     def taken_from(self, room: FreeCapacity) -> FreeCapacity:
         """Return the room without all that is held."""
         for each in self._kept.values():
-            room = room.changed_by(each.nodes, -each.amounts)
+            room = each.out_of(room)
         return room
 
     def put_back(self, room: FreeCapacity) -> FreeCapacity:
         """Return the room with all that is held in it."""
         for each in self._kept.values():
-            room = room.changed_by(each.nodes, each.amounts)
+            room = each.back_in(room)
         return room
+
+    def _claims(self, gang: PendingGang, plan: Placement) -> Iterator[tuple[Claims, str, int]]:
+        """Yield what the pods of a plan will claim, the node, and how many do."""
+        shapes = {each.shape.key: each.shape for each in gang.groups()}
+        nodes, index = self._nodes.traits.nodes, self._nodes.index
+        for each in plan.assignments:
+            shape = shapes.get(each.shape)
+            if shape is None or not shape.restrictions.claims_devices:
+                continue
+            for name, pods in each.nodes:
+                claims = claims_on(shape, nodes[index[name]]) if name in index else ()
+                if claims:
+                    yield claims, name, 1 if shape.restrictions.shared_claims else pods
 
     def _cells(self, plan: Placement) -> tuple[Positions, Amounts]:
         index, row = self._nodes.index, self._nodes.row

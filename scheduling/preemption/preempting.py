@@ -127,7 +127,7 @@ class Preempting:
 
     def is_known_to_fail(self, gang: PendingGang, room: FreeCapacity) -> bool:
         """Say whether nothing could be taken for a gang a cycle ago, nor can now."""
-        before = self._before
+        before = None if gang.claims_devices else self._before
         known = before.gangs.get(gang.key) if before and self._is_as_before else None
         if known is None or (known[0] is not gang and known[0] != gang) or known[1] != self._taken:
             return False
@@ -160,7 +160,7 @@ class Preempting:
         are begun before it and stopped at once. What nothing deeper covers when the cycle begins
         is not asked for again with each admission.
         """
-        if not counted or gang.claims_devices or not self.may(gang):
+        if not counted or not self.may(gang):
             return counted
         if self._queue(gang.queue).reclaim is Reclaim.NEVER:
             return counted
@@ -356,4 +356,4 @@ class Preempting:
 def _is_plain(gang: PendingGang) -> bool:
     """Say whether the demand of a gang says all that decides whether it fits."""
     more = gang.topology or gang.sharing or gang.has_inter_pod_constraints
-    return not (more or gang.is_repair)
+    return not (more or gang.is_repair or gang.claims_devices)

@@ -1,6 +1,7 @@
 """Builds the input of a cycle: the waiting gangs, what each queue holds, and when that may end."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from math import inf
 
 from coordinator.gang.demand import avoiding
@@ -8,7 +9,7 @@ from coordinator.gang.view import GangView
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
 from coordinator.state.cycle.joining import join_up, take_apart
-from coordinator.state.cycle.preemptible import parts_of
+from coordinator.state.cycle.preemptible import given_back, parts_of
 from coordinator.state.cycle.requested_moves import promises_of
 from coordinator.state.cycle.victims_together import taken_together
 from coordinator.state.known import Known
@@ -102,7 +103,7 @@ def queues_of(known: Known, moment: Moment) -> Queues:
         lambda: _holdings(known, moment),
         ages.aged,
         ages.overdue,
-        lambda: taken_together(known, parts_of(known, moment)),
+        lambda: chain(taken_together(known, parts_of(known, moment)), given_back(known)),
         known.fair.shares,
         promises_of(known, moment),
     )

@@ -7,6 +7,7 @@ that is opted out what counts against quota.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import inf
 
 from coordinator.gang.eviction.endings import covered, spare_replicas
@@ -18,10 +19,12 @@ from coordinator.queues.history import began
 from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
+from kube.devices.device_index import given_to
 from kube.ray.ray_cluster import Answer, is_terminating
 from reservation.slots import Reserved, Slot, slot_of, take_slot
 from runtime.controller.moment import Moment
 from scheduling.model.amounts import Requests
+from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.model.preemption import GangPart
@@ -40,6 +43,7 @@ NOT_GONE = (
     f"pods of it are being deleted and not gone {STUCK_AFTER:.0f} s after their grace, because of "
     "a finalizer or a node that does not answer"
 )
+NO_GANG = GangKey("", "")
 UNKNOWN = "it is of no RayCluster that Muster knows"
 
 Room = tuple[tuple[str, Requests], ...]
@@ -76,13 +80,14 @@ def _parts(key: GangKey, uid: str, queue: str, known: Known, moment: Moment) -> 
     view = known.views.get(key)
     if view is None or view.cluster_uid != uid:
         first = _stray(key, queue, pods)
-        yield first
+        yield replace(first, devices=_devices(pods, known))
     else:
         first = _minimum(view, queue, known, moment)
-        yield from _of_gang(view, first, pods, moment)
+        yield from _of_gang(view, first, pods, known, moment)
     if stuck:
         part = replace(first, replica=STUCK, room=_room(stuck), is_ending=False)
-        yield replace(part, kept_because=NOT_GONE, kept_in_short=NOT_GONE)
+        devices = _devices(stuck, known)
+        yield replace(part, kept_because=NOT_GONE, kept_in_short=NOT_GONE, devices=devices)
 
 
 def _ask_again(key: GangKey, known: Known, moment: Moment) -> None:
@@ -99,16 +104,17 @@ def _is_stuck(pod: ObservedPod, moment: Moment) -> bool:
 
 
 def _of_gang(
-    view: GangView, first: GangPart, pods: list[ObservedPod], moment: Moment
+    view: GangView, first: GangPart, pods: list[ObservedPod], known: Known, moment: Moment
 ) -> Iterator[GangPart]:
     if first.is_ending:
-        yield replace(first, room=(*_room(pods), *_reserved(view)))
+        room = (*_room(pods), *_reserved(view))
+        yield replace(first, room=room, devices=_devices(pods, known))
     else:
-        yield from _of_running(view, first, pods, moment)
+        yield from _of_running(view, first, pods, known, moment)
 
 
 def _of_running(
-    view: GangView, first: GangPart, pods: Sequence[ObservedPod], moment: Moment
+    view: GangView, first: GangPart, pods: Sequence[ObservedPod], known: Known, moment: Moment
 ) -> Iterator[GangPart]:
     """Share out what a gang holds: replicas beyond the minimum, pods that end, and the rest."""
     slots, ends = _Slots(view.reservation.reserved), _ending(view, pods)
@@ -123,17 +129,19 @@ def _of_running(
         mine = [left.pop(pod.uid) for pod in members if pod.uid in left]
         kept = view.eviction.kept_now(name, moment.now)
         room = (*_room(mine), *slots.of(members))
-        part = replace(first, replica=name, room=room)
+        part = replace(first, replica=name, room=room, devices=_devices(mine, known))
         found.append(replace(part, kept_because=kept.because, kept_in_short=kept.in_short))
     gone = [pod for pod in left.values() if pod.terminating or pod.uid in ends]
     for pod in gone:
         del left[pod.uid]
     going = slots.taken(slot for uid, slot in view.eviction.slots.items() if uid in ends)
-    yield replace(first, room=(*_room(left.values()), *slots.left()))
+    room = (*_room(left.values()), *slots.left())
+    yield replace(first, room=room, devices=_devices(left.values(), known))
     yield from found
     if gone or going:
-        room = (*_room(gone), *going)
-        yield replace(first, replica=ENDING, room=room, kept_because="", is_ending=True)
+        room, devices = (*_room(gone), *going), _devices(gone, known)
+        part = replace(first, replica=ENDING, room=room, kept_because="", is_ending=True)
+        yield replace(part, devices=devices)
 
 
 class _Slots:
@@ -226,6 +234,29 @@ def _stray(key: GangKey, queue: str, pods: list[ObservedPod]) -> GangPart:
 
 def _room(pods: Iterable[ObservedPod]) -> Room:
     return tuple((pod.holds, pod.used) for pod in pods)
+
+
+def _devices(pods: Iterable[ObservedPod], known: Known) -> frozenset[DeviceID]:
+    """Return what claims of these pods alone were given: it is free once these are gone."""
+    claims, found = known.cache.devices.index.claims, set[DeviceID]()
+    for pod in pods if claims else ():
+        for name in (*(each.claim for each in pod.claims), pod.extended_claim):
+            claim = claims.get((pod.namespace, name)) if name else None
+            if claim is not None and claim.owner == pod.uid:
+                found.update(given_to(claim))
+    return frozenset(found)
+
+
+def given_back(known: Known) -> Iterator[GangPart]:
+    """Yield the devices of pods that are gone: the garbage collector ends their claims."""
+    index = known.cache.devices.index
+    if not index.taken:
+        return
+    pods = {pod.uid for pod in known.cache.pods.values()}
+    left = (each for each in index.claims.values() if each.allocation and each.owner)
+    found = frozenset(chain.from_iterable(given_to(e) for e in left if e.owner not in pods))
+    if found:
+        yield GangPart(NO_GANG, ENDING, "", LOWEST_PRIORITY, 0.0, (), is_ending=True, devices=found)
 
 
 def _reserved(view: GangView) -> Room:

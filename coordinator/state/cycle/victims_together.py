@@ -66,6 +66,7 @@ def _as_one(first: GangKey, minimums: Sequence[GangPart]) -> GangPart:
         admitted=max(each.admitted for each in minimums),
         room=tuple(chain.from_iterable(each.room for each in minimums)),
         outlived=all(each.outlived for each in minimums),
+        devices=frozenset(chain.from_iterable(each.devices for each in minimums)),
     )
 
 

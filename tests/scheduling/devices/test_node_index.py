@@ -1,5 +1,7 @@
 """What is kept of the devices of nodes is what would be worked out anew."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +87,22 @@ def test_what_is_kept_is_what_would_be_worked_out_anew(found: list[tuple[object,
         facts = facts_of(moment, edition)
         index = NodeDevicesIndex(facts) if index is None else index.renewed(facts)
         assert looked_at(index) == looked_at(NodeDevicesIndex(facts))
+
+
+@given(moments, st.sets(st.sampled_from([(n.name, d) for n in NODES for d in ("d0", "d1")])))
+def test_devices_that_are_given_back_are_free_as_if_they_had_never_been_taken(
+    found: list[tuple[object, ...]], freed: set[tuple[str, str]]
+) -> None:
+    names = {node.name: at for at, node in enumerate(NODES)}
+    ids = frozenset(DeviceID(DRIVER, *each) for each in freed)
+    for at, moment in enumerate(found):
+        facts = facts_of(moment, at)
+        index = NodeDevicesIndex(facts)
+        before = looked_at(index), index.numbers_on(NODES, names).tolist()
+        given_back = index.without_taken(ids)
+        anew = NodeDevicesIndex(replace(facts, taken=[e for e in facts.taken if e not in ids]))
+        assert looked_at(given_back) == looked_at(anew)
+        assert (
+            given_back.numbers_on(NODES, names).tolist() == anew.numbers_on(NODES, names).tolist()
+        )
+        assert (looked_at(index), index.numbers_on(NODES, names).tolist()) == before
