@@ -38,6 +38,7 @@ from dispatcher.telling import told
 from dispatcher.view import Look, observed, record_of
 from kube.gang.holes import Room
 from kube.objects.clusters.dispatch import ASKED, CLOSED, ENDS, OFFERED, GangDispatch
+from kube.objects.clusters.member_cluster import SAME
 
 TURNED_EVERY = 60.0
 """Seconds after which the next candidates are asked, where there are more than `AT_ONCE`."""
@@ -63,6 +64,8 @@ def _steps(look: Look) -> Iterator[Written | TakeLease]:
         yield from _withdraw_all(look)
     elif turn is None:
         return  # its Gang is made by the coordinator
+    elif turn.dispatch is None and turn.waits:
+        return  # its record, if it has lost one, is looked for when it is its turn
     elif turn.dispatch is None:
         yield from _begin(look, original, turn)
     elif turn.dispatch.end:
@@ -71,10 +74,17 @@ def _steps(look: Look) -> Iterator[Written | TakeLease]:
         yield from _withdraw_all(look)
         yield from _begin_again(look, turn, turn.dispatch)
     elif turn.dispatch.cluster:
-        yield from _withdraw_all(look) if turn.is_to_end or look.moves else ()
+        yield from _withdraw_all(look) if _is_to_leave(look, turn, turn.dispatch) else ()
         yield from _go_on(look, original, turn, turn.dispatch)
     else:
         yield from _seek(look, original, turn, turn.dispatch)
+
+
+def _is_to_leave(look: Look, turn: Turn, dispatch: GangDispatch) -> bool:
+    """Say whether the recorded attempt ends: for another gang, or as its creator has no right."""
+    answer = look.answer(dispatch.cluster)
+    refused = answer is not None and answer.metadata.uid in look.view.refused
+    return turn.is_to_end or look.moves or refused
 
 
 def _begin(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
@@ -175,7 +185,7 @@ def _written(
         case steps.Ask(cluster=name, attempt=attempt):
             fence = dispatch.lost_after_seconds
             body = offer_body(original, attempt, look.manager, fence)
-            yield name, AskMember(name, namespace, body)
+            yield name, AskMember(name, namespace, body, _creator_of(look, name, original))
         case steps.Choose(cluster=name):
             found = _anew(dispatch, cluster=name, term=view.leader.term, phase=OFFERED)
             yield RECORD, WriteRecord(turn, found)
@@ -184,13 +194,19 @@ def _written(
         case steps.Accept(cluster=name, uid=uid, term=term):
             answer = _named(look, name, uid)
             operations = acceptance(answer, uid, answer.metadata.resource_version, term)
-            yield name, PatchOffer(name, answer, operations)
+            creator_of = _creator_of(look, name, original)
+            yield name, PatchOffer(name, answer, operations, creator_of)
         case steps.Withdraw(cluster=name, uid=uid):
             yield name, WithdrawOffer(name, _named(look, name, uid))
         case steps.Retry() if dispatch.cluster:
             yield from _close(look, original, turn, dispatch)
         case steps.Retry(attempt=attempt):
             yield from _next_attempt(look, turn, attempt)
+
+
+def _creator_of(look: Look, name: str, original: Original) -> Original | None:
+    """Return the object whose creator a member is asked about; None where users are others."""
+    return original if look.members[name].cluster.spec.users == SAME else None
 
 
 def _is_renewed(look: Look, name: str, dispatch: GangDispatch) -> bool:

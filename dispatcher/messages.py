@@ -69,13 +69,22 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class NotAllowed:
+    """An action was not carried out: a member does not let the creator of the object."""
+
+    why: str
+    offer: str
+    """The uid of the GangOffer that was to be accepted; empty where there is none yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """An action is over."""
 
     uid: str
     lane: str
     ticket: int
-    result: Done | Failed
+    result: Done | Failed | NotAllowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +161,8 @@ class AskMember:
     member: str
     namespace: str
     body: Json
+    creator_of: Original | None = None
+    """The object whose creator is asked for before; None where users are not the same there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +172,8 @@ class PatchOffer:
     member: str
     answer: Answer
     operations: list[Json]
+    creator_of: Original | None = None
+    """As of `AskMember`."""
 
 
 @dataclass(frozen=True, slots=True)

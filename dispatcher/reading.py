@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from appwrapper.spec.names_of_wrapped import Named, names_of_wrapped
+from appwrapper.status.sent import Waits
 from kube.codec.fields import InvalidObject, read_amounts
 from kube.gang.holes import Need
 from kube.gang.nested import RAY_CLUSTER, RAY_SERVICE
@@ -27,6 +29,7 @@ from kube.objects.clusters.queue_clusters import QueueClusters
 from kube.objects.gang import Gang, GangPlacement
 from kube.objects.queues.queue import GangQueue, QueueHole
 from kube.objects.ray import ABSENT
+from kube.ray.wrapped_by import wrapper_of_gang
 
 LONGEST_WARNING = 1024
 
@@ -118,6 +121,8 @@ class Original:
     spec: bytes
     status: bytes
     wishes: Wishes
+    wrapped: tuple[Named, ...] = ()
+    """What an AppWrapper wraps."""
 
     @property
     def is_going(self) -> bool:
@@ -139,6 +144,8 @@ class Turn:
     dispatch: GangDispatch | None
     needs: tuple[Need, ...] = ()
     """What its quota is taken for."""
+    waits: Waits | None = None
+    """Of an AppWrapper why it is not its turn, unless it is on record; the status says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +227,8 @@ def original_of(found: RayObject, kind: str = RAY_CLUSTER) -> Original | None:
     if not _is_sent(kind, found.metadata.annotations, spec):
         return None
     wishes = _wishes(kind, spec, found.spec)
-    return Original(kind, found.metadata, bytes(found.spec), _status(found), wishes)
+    wrapped = names_of_wrapped(found.spec) if kind in WRAPPER_RESOURCES else ()
+    return Original(kind, found.metadata, bytes(found.spec), _status(found), wishes, wrapped)
 
 
 def _is_sent(kind: str, annotations: Labels, spec: _RaySpec) -> bool:
@@ -237,8 +245,12 @@ def _wishes(kind: str, spec: _RaySpec, written: msgspec.Raw) -> Wishes:
 
 
 def turn_of(gang: Gang) -> Turn | None:
-    """Return what is kept of a Gang; None of one that runs on the manager, or waits there."""
-    if gang.status.dispatch is None and gang.status.phase != QUOTA_RESERVED:
+    """Return what is kept of a Gang; None of one that runs on the manager, or waits there.
+
+    That of an AppWrapper is kept while it waits, too: its status says why.
+    """
+    waits = gang.status.dispatch is None and gang.status.phase != QUOTA_RESERVED
+    if waits and wrapper_of_gang(gang.metadata.name) is None:
         return None
     return written_turn(gang)
 
@@ -254,7 +266,16 @@ def written_turn(gang: Gang) -> Turn:
         is_to_end=is_to_end(gang.status),
         dispatch=gang.status.dispatch,
         needs=tuple(_needs(gang.status.placement)),
+        waits=_waits(gang),
     )
+
+
+def _waits(gang: Gang) -> Waits | None:
+    status = gang.status
+    is_open = status.dispatch is not None and (status.dispatch.is_open or status.dispatch.end)
+    if is_open or status.phase == QUOTA_RESERVED or wrapper_of_gang(gang.metadata.name) is None:
+        return None
+    return Waits(status.reason, status.message)
 
 
 def _needs(placement: GangPlacement | None) -> Iterator[Need]:

@@ -136,6 +136,9 @@ class DispatcherState:
             return (event.uid,)
         pause.end()
         view.faults.pop(event.lane, None)
+        if isinstance(event.result, messages.NotAllowed):
+            view.refuse(event.lane, event.result.offer, event.result.why, moment.now)
+            return (event.uid,)
         for where, thing in event.result.things:
             self.known.see(where, thing, moment)
             if isinstance(thing, Copy):
@@ -219,7 +222,7 @@ class DispatcherState:
         if isinstance(deed, messages.WriteRecord):
             view.told_at = moment.now
         elif isinstance(deed, messages.MirrorStatus):
-            view.mirrored = deed.status
+            view.mirrored, view.mirrored_at = deed.status, moment.now
         elif isinstance(deed, messages.TellWarning):
             del view.warnings.pending[deed.reason]
         return messages.Act(view.uid, lane, self._tickets, deed)

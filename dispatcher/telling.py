@@ -20,21 +20,25 @@ from dispatcher.messages import (
 )
 from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
 from dispatcher.protocol.objects import Phase
-from dispatcher.reading import Answer, Original, parsed
+from dispatcher.reading import Answer, Original, Turn, parsed
 from dispatcher.view import Look
 from kube.gang.sent import WRAPPER_RESOURCES
 from kube.objects.clusters.dispatch import CLOSED, OFFERED, STARTED, GangDispatch
 
 TOLD_EVERY = 2.0
 """Seconds from one record of what members say to the next."""
+WAITS_TOLD_EVERY = 30.0
+"""Seconds from one status that says why an AppWrapper waits to the next, for the same reason."""
 
 
 def told(look: Look) -> Iterator[Written]:
     """Yield what is told of an object that can be written now."""
     original, turn = look.view.original, look.view.turn
-    if original is None or original.is_going or turn is None or turn.dispatch is None:
+    if original is None or original.is_going or turn is None:
         return
-    yield from _mirrored(look, original)
+    yield from _mirrored(look, original, turn)
+    if turn.dispatch is None:
+        return
     for reason, message in islice(look.view.warnings.pending.items(), 1):
         yield EVENT, TellWarning(original, reason, message)
     after = _record_told(look, original, turn.dispatch)
@@ -86,9 +90,9 @@ def _message(look: Look, cluster: str) -> str:
     return one_line(f"{cluster}: {fault}") if fault else ""
 
 
-def _mirrored(look: Look, original: Original) -> Iterator[Written]:
+def _mirrored(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
     """Have the original say how its copy is, or that there is none any more."""
-    record = look.view.dispatch
+    record = turn.dispatch
     ended = record if record is not None and record.end else None
     cluster = ended.cluster if ended is not None else look.view.cluster
     member, copy = look.members.get(cluster), look.view.copy_on(cluster)
@@ -99,9 +103,10 @@ def _mirrored(look: Look, original: Original) -> Iterator[Written]:
         return  # KubeRay is about to say how it is
     if copy is not None:
         status = status_of(original, copy, cluster)
-    elif original.kind in WRAPPER_RESOURCES and record is not None:
-        spec, known = parsed(original.spec), parsed(original.status)
-        status = wrapper_without_copy(spec, known, record, look.moment.wall)
+    elif original.kind in WRAPPER_RESOURCES:
+        status = _of_wrapper(look, original, turn)
+    elif record is None:
+        return
     elif ended is not None:
         status = status_at_end(original, ended)
     else:
@@ -111,3 +116,13 @@ def _mirrored(look: Look, original: Original) -> Iterator[Written]:
         return
     if differs(original, status) and status != look.view.mirrored:
         yield STATUS, MirrorStatus(original, status)
+
+
+def _of_wrapper(look: Look, original: Original, turn: Turn) -> dict[str, Any] | None:
+    """Return the status of an AppWrapper without a copy; None where it is told later, or never."""
+    spec, known = parsed(original.spec), parsed(original.status)
+    due = look.view.mirrored_at + WAITS_TOLD_EVERY
+    if turn.waits and turn.waits.reason == known.get("reason") and due > look.moment.now:
+        look.wakes.append(due)
+        return None
+    return wrapper_without_copy(spec, known, turn.dispatch, turn.waits, look.moment.wall)

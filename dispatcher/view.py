@@ -69,6 +69,8 @@ class View:
     """By lane what failed last."""
     averse: dict[str, Aversion] = field(default_factory=dict)
     """By member."""
+    refused: set[str] = field(default_factory=set)
+    """Uids of offers that are not accepted: their members do not let its creator."""
     leader: Leader = field(default_factory=lambda: NOTHING)
     next_attempt: Pause = field(default_factory=Pause)
     created: set[str] = field(default_factory=set)
@@ -76,6 +78,8 @@ class View:
     told_at: float = 0.0
     """When it was last written what members say."""
     warnings: Warnings = field(default_factory=Warnings)
+    mirrored_at: float = 0.0
+    """When its status was written last."""
     mirrored: dict[str, Any] | None = None
     """The status that was last written to the original."""
     first: int = 0
@@ -122,11 +126,18 @@ class View:
         """Return what a member has against it."""
         return self.averse.setdefault(member, Aversion())
 
+    def refuse(self, member: str, offer: str, why: str, now: float) -> None:
+        """Take in that a member does not let its creator; the right may be granted any moment."""
+        aversion = self.aversion(member)
+        aversion.why, aversion.until = why, now + LEFT_ALONE
+        self.refused.add(offer)
+
     def begin_term(self, leader: Leader) -> None:
         """Forget what an earlier term had under way."""
         self.leader = leader
-        for kept in (self.under_way, self.pauses, self.faults, self.averse, self.created):
-            kept.clear()
+        kept = self.under_way, self.pauses, self.faults, self.averse, self.created, self.refused
+        for each in kept:
+            each.clear()
         self.answers, self.copies, self.next_attempt = {}, {}, Pause()
         self.mirrored, self.warnings = None, Warnings()
 

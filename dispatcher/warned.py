@@ -1,4 +1,4 @@
-"""Chooses the Warnings of a member that are told of the Ray objects on the manager. Pure.
+"""Chooses the Warnings of a member that are told of the objects on the manager. Pure.
 
 A user of the manager may have no access to the member. A Secret that is missing there, or an image
 that cannot be pulled, is seen in the Events of pods alone.
@@ -7,6 +7,7 @@ that cannot be pulled, is seen in the Events of pods alone.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from appwrapper.spec.names_of_wrapped import Named
 from dispatcher.reading import Original, Warned
 from kube.gang.nested import RAY_CLUSTER
 
@@ -16,7 +17,8 @@ REPEATED_AFTER = 600.0
 MOST_REASONS = 16
 """Of one object: whoever writes Events names the reasons."""
 
-POD = "Pod"
+MADE = ("Pod", "ReplicaSet", "Job", RAY_CLUSTER)
+"""Kinds that controllers make of an object."""
 
 
 @dataclass(slots=True)
@@ -44,10 +46,10 @@ class Warnings:
 def subject(warned: Warned, originals: Iterable[Original]) -> Original | None:
     """Return the object whose copy a Warning is about: the copy, or what was made of it.
 
-    KubeRay begins the name of whatever it makes with that of the object it is for.
+    Controllers begin the name of whatever they make with that of the object it is for.
     """
-    about = [each for each in originals if _is_about(warned, each)]
-    return max(about, key=lambda each: len(each.metadata.name), default=None)
+    about = [(length, each) for each in originals if (length := _matched(warned, each))]
+    return max(about, key=lambda found: found[0], default=(0, None))[1]
 
 
 def text(member: str, warned: Warned) -> str:
@@ -55,12 +57,19 @@ def text(member: str, warned: Warned) -> str:
     return f"cluster {member}: {warned.kind} {warned.name}: {warned.message}"
 
 
-def _is_about(warned: Warned, original: Original) -> bool:
-    meta, name = original.metadata, original.metadata.name
+def _matched(warned: Warned, original: Original) -> int:
+    """Return how much of a name says that a Warning is about an object; 0 where it is not."""
+    meta = original.metadata
     if meta.namespace != warned.metadata.namespace:
-        return False
+        return 0
     if warned.at < (meta.creation_timestamp or ""):
-        return False  # of another one that had its name
-    if (warned.kind, warned.name) == (original.kind.partition(".")[0], name):
+        return 0  # of another one that had its name
+    own = Named(original.kind.partition(".")[0], meta.name)
+    made = (own, *original.wrapped)
+    return max((len(each.name) for each in made if _is_about(warned, each)), default=0)
+
+
+def _is_about(warned: Warned, made: Named) -> bool:
+    if (warned.kind, warned.name) == made:
         return True
-    return warned.kind in (POD, RAY_CLUSTER) and warned.name.startswith(f"{name}-")
+    return warned.kind in MADE and warned.name.startswith(f"{made.name}-")

@@ -10,6 +10,8 @@ import msgspec
 import orjson
 
 from kube.codec.pod_patches import JsonPatch
+from kube.objects import names
+from kube.objects.user import LONGEST, User, write_user
 
 T = TypeVar("T")
 
@@ -110,6 +112,18 @@ def denied(uid: str, deny: Deny) -> bytes:
 def _answer(uid: str, warnings: Sequence[str] = (), **said: object) -> bytes:
     response = {"uid": uid, **said, **({"warnings": warnings} if warnings else {})}
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def creator_note(user: User) -> str | Deny:
+    """Return the note of who creates an object; it is refused where that would be too long."""
+    written = write_user(user)
+    if written is not None:
+        return written
+    return Deny(
+        403,
+        f"the user's groups and extra fields take more than {LONGEST} bytes as JSON, and are needed"
+        f" whole in annotation {names.CREATED_BY}: have a user with fewer create the object",
+    )
 
 
 def _requested(envelope: _Envelope) -> Request | BadReview:

@@ -28,7 +28,7 @@ from kube.api.kinds import Kind
 from kube.codec.pod_patches import JsonPatch
 from kube.objects import names
 from kube.objects.app_wrapper import AppWrapper
-from kube.objects.user import LONGEST, User, write_user
+from kube.objects.user import User, write_user
 from webhook.admission_review import (
     ALLOW,
     NAME,
@@ -36,6 +36,7 @@ from webhook.admission_review import (
     BadReview,
     Deny,
     Request,
+    creator_note,
     read_request,
     unexpected,
 )
@@ -43,7 +44,7 @@ from webhook.admission_review import (
 _GROUPS: Final = frozenset(each.partition("/")[0] for each in names.APP_WRAPPER_API_VERSIONS)
 _ANNOTATIONS: Final = "/metadata/annotations"
 _NOTE: Final = f"{_ANNOTATIONS}/{names.CREATED_BY.replace('/', '~1')}"
-_FORBIDDEN, _UNPROCESSABLE = 403, 422
+_UNPROCESSABLE = 422
 _SHOWN = 120
 
 
@@ -174,22 +175,14 @@ def note(review: WrapReview, taken: Collection[str]) -> JsonPatch | Deny:
         return [] if old.note is None or new.note is not None else _written(new, old.note)
     if new.managed_by not in taken:
         return [] if new.note is None else [{"op": "remove", "path": _NOTE}]
-    written = write_user(review.user)
-    return _too_long() if written is None else _written(new, written)
+    written = creator_note(review.user)
+    return written if isinstance(written, Deny) else _written(new, written)
 
 
 def _written(new: Seen, said: str) -> JsonPatch:
     if new.has_annotations:
         return [{"op": "add", "path": _NOTE, "value": said}]
     return [{"op": "add", "path": _ANNOTATIONS, "value": {names.CREATED_BY: said}}]
-
-
-def _too_long() -> Deny:
-    return Deny(
-        _FORBIDDEN,
-        f"the user's groups and extra fields take more than {LONGEST} bytes as JSON, and are needed"
-        f" whole in annotation {names.CREATED_BY}: have a user with fewer create the AppWrapper",
-    )
 
 
 # ---- what judges it

@@ -11,30 +11,10 @@ from appwrapper.status import told
 from appwrapper.status.conditions import with_notices
 from appwrapper.status.states import status_of
 from appwrapper.status.told import PodCounts, Told
+from appwrapper.status.waiting import waiting_step
 from kube.codec.fields import moment_of
 from kube.objects.app_wrapper import AppWrapperStatus
-from scheduling.model.verdict import Reason as GangReason
 from wrapper.steps import Look, Reason, may_start
-
-_QUOTA = frozenset(
-    (
-        GangReason.QUOTA_EXCEEDED,
-        GangReason.QUEUE_BLOCKED,
-        GangReason.QUEUE_INACTIVE,
-        GangReason.QUEUE_STOPPED,
-    )
-)
-_ROOM = frozenset(
-    (
-        GangReason.INSUFFICIENT_RESOURCES,
-        GangReason.NEVER_FITS,
-        GangReason.NO_FEASIBLE_NODE,
-        GangReason.PREEMPTING,
-        GangReason.UNSUPPORTED,
-        GangReason.UNDECIDED,
-        GangReason.NAMESPACE_LIMIT,
-    )
-)
 
 _FAILED: Mapping[str, told.Step] = {
     Reason.DEADLINE_EXCEEDED: told.Step.OVERDUE,
@@ -110,9 +90,7 @@ def _queued(look: Look, after: AppWrapperStatus) -> told.Step:
         return told.Step.SUSPENDED
     if may_start(look.wrapper, look.signal):
         return told.Step.FIRST
-    if after.reason in _QUOTA:
-        return told.Step.NO_QUOTA
-    return told.Step.NO_ROOM if after.reason in _ROOM else told.Step.QUEUED
+    return waiting_step(after.reason)
 
 
 def _detail(look: Look, after: AppWrapperStatus) -> str:

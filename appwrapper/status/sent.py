@@ -1,7 +1,7 @@
 """Words what an AppWrapper says that another cluster is to run, while it has no copy on any."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -11,22 +11,44 @@ from appwrapper.spec.wrapped import Generation
 from appwrapper.status.mcad_states import NO_CLUSTER
 from appwrapper.status.states import status_of
 from appwrapper.status.told import Step, Told
+from appwrapper.status.waiting import waiting_step
 from kube.objects.app_wrapper import AppWrapperStatus
 from kube.objects.clusters.dispatch import JOB_COMPLETE, GangDispatch
 
 
+class Waits(NamedTuple):
+    """Why the gang of an AppWrapper waits, as its Gang says it."""
+
+    reason: str
+    message: str
+
+
 def status_without_copy(
-    spec: Mapping[str, Any], status: Mapping[str, Any], record: GangDispatch, now: float
+    spec: Mapping[str, Any],
+    status: Mapping[str, Any],
+    record: GangDispatch | None,
+    waits: Waits | None,
+    now: float,
 ) -> dict[str, Any] | None:
     """Return the status of an AppWrapper by its record; None where what it says stays so.
 
-    `now` is in seconds since 1970.
+    `waits` is why it is not its turn, None where it is. `now` is in seconds since 1970.
     """
     known = msgspec.convert(status, AppWrapperStatus)
+    if waits is not None:
+        return _worded(spec, known, _before_turn(waits, now))
+    if record is None:
+        return None
     if record.end:
         is_told = known.phase in (Phase.SUCCEEDED, Phase.FAILED)
         return None if is_told else _worded(spec, known, _at_end(record, now))
     return _worded(spec, known, _waiting(record, known, now))
+
+
+def _before_turn(waits: Waits, now: float) -> Told:
+    """Say what a cluster of its own would say: clusters are not asked yet."""
+    step = waiting_step(waits.reason)
+    return Told(step, Phase.SUSPENDED, now, waits.reason, waits.message)
 
 
 def _at_end(record: GangDispatch, now: float) -> Told:

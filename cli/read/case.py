@@ -18,6 +18,7 @@ from kube.objects.base import Labels
 from kube.objects.core import Namespace, Pod
 from kube.objects.gang import Gang
 from kube.ray.wrapped_by import wrapper_of_gang
+from scheduling.model.holder import SENT_GANGS
 
 
 async def read_case(reader: Reader, namespace: str, name: str) -> tuple[Snapshot, Case]:
@@ -57,9 +58,9 @@ async def _pods(reader: Reader, gang: Gang) -> tuple[Pod, ...] | None:
 
 
 async def _gang(reader: Reader, namespace: str, name: str) -> Gang:
-    """Find the gang of a RayCluster or AppWrapper, or of the RayCluster of a job or service."""
-    for each in (name, f"{names.APP_WRAPPER_GANG}{name}", f"{names.MCAD_GANG}{name}"):
-        gang = await reader.get(resources.GANGS, Gang, each, namespace)
+    """Find the gang of an object, or of the RayCluster of a job or service."""
+    for begin in ("", names.APP_WRAPPER_GANG, names.MCAD_GANG, *SENT_GANGS.values()):
+        gang = await reader.get(resources.GANGS, Gang, f"{begin}{name}", namespace)
         if gang is not None:
             return gang
     for kind in (resources.RAY_JOBS, resources.RAY_SERVICES):

@@ -23,6 +23,7 @@ from dispatcher.messages import (
     Failed,
     LeaseTaken,
     MirrorStatus,
+    NotAllowed,
     PatchCopy,
     PatchOffer,
     TakeLease,
@@ -34,9 +35,11 @@ from dispatcher.messages import (
 from dispatcher.metrics import Metrics
 from dispatcher.protocol.objects import Phase
 from dispatcher.reading import OfferObject, RayObject, Thing, Turn, answer_of, copy_of, written_turn
+from dispatcher.shell.rights import RefusedCreator, check_creator
 from kube.api.client import Client
 from kube.api.errors import Conflict, KubeError, NotFound
 from kube.api.event_recorder import EventRecorder, ObjectEvent
+from kube.api.kinds import Kinds
 from kube.api.lease import Lease
 from kube.api.resources import GANG_OFFERS, GANGS, LEASES
 from kube.gang.sent import RESOURCES, kind_of, typed
@@ -82,6 +85,9 @@ class _Writer:
             self._metrics.writes.labels(self.place, what, "failed").inc()
             log.info("write failed", what=what, cluster=self.place, error=str(error))
             return [not_done(action, str(error))]
+        except RefusedCreator as error:
+            self._metrics.writes.labels(self.place, what, "refused").inc()
+            return [_not_allowed(action, str(error))]
         self._metrics.writes.labels(self.place, what, "done").inc()
         return [event]
 
@@ -150,6 +156,7 @@ class MemberWriter(_Writer):
         super().__init__(term, feed, concurrency, metrics)
         self.place = member
         self._manager, self._client = clients
+        self._kinds = Kinds(self._client)
         self._leases = leases
 
     async def take_lease(self, asked: TakeLease) -> bool:
@@ -177,11 +184,13 @@ class MemberWriter(_Writer):
         return renews
 
     async def write(self, deed: Deed) -> list[tuple[str, Thing]]:
-        """Carry out what waits for the member."""
+        """Carry out what waits for the member; RefusedCreator where its creator may not."""
         match deed:
             case AskMember(_, namespace, body):
+                await self._check(deed)
                 return await self._ask(namespace, body)
             case PatchOffer(_, answer, operations):
+                await self._check(deed)
                 path = GANG_OFFERS.path(answer.metadata.namespace, answer.metadata.name)
                 found = await self._client.json_patch(path, operations, as_=OfferObject)
                 return [(self.place, answer_of(found))]
@@ -200,6 +209,10 @@ class MemberWriter(_Writer):
             case CloseRecord():
                 return await self._close(deed)
         raise AssertionError(f"{type(deed).__name__} is for the manager")
+
+    async def _check(self, deed: AskMember | PatchOffer) -> None:
+        if deed.creator_of is not None:
+            await check_creator(self._client, self._kinds, deed.creator_of)
 
     async def _ask(self, namespace: str, body: Json) -> list[tuple[str, Thing]]:
         """Create a GangOffer; one that is there already is the same."""
@@ -242,6 +255,14 @@ def not_done(action: Action, error: str) -> Event:
     if isinstance(action, TakeLease):
         return LeaseTaken(action.member, action.ticket, action.term, error)
     return Ended(action.uid, action.lane, action.ticket, Failed(error))
+
+
+def _not_allowed(action: Action, why: str) -> Event:
+    """Say that a member does not let the creator of the object."""
+    assert not isinstance(action, TakeLease)
+    deed = action.deed
+    offer = deed.answer.metadata.uid if isinstance(deed, PatchOffer) else ""
+    return Ended(action.uid, action.lane, action.ticket, NotAllowed(why, offer))
 
 
 def target_of_action(action: Action) -> str:

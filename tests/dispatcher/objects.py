@@ -64,7 +64,7 @@ def app_wrapper(name: str, *, suspend: bool = False, **more: Any) -> RayObject:
     found = ray_cluster(name, **more)
     notes = {names.DISPATCHED: "true", names.CREATED_BY: '{"username": "ann"}', "by": "ann"}
     meta = replace(found.metadata, annotations=notes)
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"{name}s-work"}}
     spec = {"managedBy": names.MANAGED_BY, "suspend": suspend, "components": [{"template": job}]}
     return RayObject(meta, msgspec.Raw(msgspec.json.encode(spec)))
 
@@ -72,7 +72,8 @@ def app_wrapper(name: str, *, suspend: bool = False, **more: Any) -> RayObject:
 def mcad_wrapper(name: str, **more: Any) -> RayObject:
     """One of MCAD's generation and API group."""
     found = app_wrapper(name, **more)
-    spec: Json = {"resources": {"GenericItems": []}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"{name}s-work"}}
+    spec: Json = {"resources": {"GenericItems": [{"generictemplate": job}]}}
     return RayObject(found.metadata, msgspec.Raw(msgspec.json.encode(spec)))
 
 

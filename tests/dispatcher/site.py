@@ -118,7 +118,11 @@ class Site:
 
     def drain(self, name: str, state: str = "Drained") -> None:
         """Write the state of a MemberCluster."""
-        change = ("--type=merge", "-p", json.dumps({"spec": {"state": state}}))
+        self.change_member(name, state=state)
+
+    def change_member(self, name: str, **spec: Any) -> None:
+        """Change the spec of a MemberCluster."""
+        change = ("--type=merge", "-p", json.dumps({"spec": spec}))
         self.manager.cluster.kubectl("patch", "membercluster", name, *change)
 
     def warn(self, member: str, pod: str, reason: str, message: str) -> None:

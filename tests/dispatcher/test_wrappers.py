@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from appwrapper.status.mcad_states import NO_CLUSTER
+from appwrapper.status.mcad_states import NO_CLUSTER, NO_QUOTA
+from appwrapper.status.sent import Waits
 from dispatcher.copies import copy_body, offer_body, wishes_patch
 from dispatcher.messages import (
     HERE,
@@ -16,11 +17,13 @@ from dispatcher.messages import (
     Seen,
     TellWarning,
     WithdrawOffer,
+    WriteRecord,
 )
-from dispatcher.reading import RayObject, Warned, copy_of, original_of
+from dispatcher.reading import RayObject, Warned, copy_of, original_of, turn_of
 from kube.gang.sent import APP_WRAPPER, MCAD_APP_WRAPPER
 from kube.objects import names
 from kube.objects.clusters.dispatch import CLOSED
+from kube.objects.gang import Gang
 from tests.dispatcher.objects import app_wrapper, meta, original
 from tests.dispatcher.test_jobs import ANSWER, EAST_FIRST
 from tests.dispatcher.world import World
@@ -131,6 +134,77 @@ def test_of_one_whose_copy_is_gone_the_member_tells_the_end(
     assert len(world.written(MirrorStatus)) == count
 
 
+QUOTA = Waits("QuotaExceeded", "8 nvidia.com/gpu are free")
+
+
+def test_before_its_turn_its_status_says_why_its_gang_waits_in_its_own_words() -> None:
+    """As that of one that runs on this cluster."""
+    said = {}
+    for kind in (APP_WRAPPER, MCAD_APP_WRAPPER):
+        world = World(east=1)
+        world.submit("train", kind=kind, waits=QUOTA)
+        world.settle(3.0)
+        said[kind] = world.statuses["train"]
+        assert not world.written(WriteRecord)
+        assert (said[kind]["phase"], said[kind]["reason"]) == ("Suspended", "QuotaExceeded")
+    (quota,) = (e for e in said[APP_WRAPPER]["conditions"] if e["type"] == "QuotaReserved")
+    assert (quota["status"], quota["message"]) == ("False", QUOTA.message)
+    of_mcad = said[MCAD_APP_WRAPPER]
+    assert (of_mcad["state"], of_mcad["queuejobstate"]) == ("Pending", "Backoff")
+    assert of_mcad["conditions"][-1]["message"] == NO_QUOTA
+
+
+@KINDS
+def test_that_is_written_anew_for_another_reason_at_once_and_for_other_numbers_at_times(
+    kind: str,
+) -> None:
+    world = World(east=1)
+    world.submit("train", kind=kind, waits=QUOTA)
+    world.settle(1.0)
+    world.write_turn("train", waits=Waits("QuotaExceeded", "9 are free"))
+    world.settle(1.0)
+    assert world.statuses["train"]["message"] == QUOTA.message
+    world.settle(40.0, each=5.0)
+    assert world.statuses["train"]["message"] == "9 are free"
+    world.write_turn("train", waits=Waits("Suspended", "it is suspended"))
+    assert world.statuses["train"]["reason"] == "Suspended"
+    world.write_turn("train", waits=None, is_its_turn=True)
+    world.settle(5.0)
+    assert world.runs() == {"train": ["east"]}
+
+
+def test_one_that_was_stopped_says_why_it_waits_in_its_old_place() -> None:
+    world = runs()
+    world.report("east", "train", phase="Running")
+    world.write_turn("train", is_its_turn=False, is_to_end=True)
+    world.settle(3.0)
+    world.write_turn("train", waits=QUOTA, is_its_turn=False)
+    assert world.statuses["train"]["reason"] == "QuotaExceeded"
+
+
+def gang_that_waits(name: str, phase: str, **status: Any) -> Gang:
+    found = {"metadata": {"name": name}, "spec": {"rayClusterUid": "u"}}
+    return msgspec.convert({**found, "status": {"phase": phase, **status}}, Gang)
+
+
+def test_of_gangs_that_wait_those_of_appwrappers_are_kept() -> None:
+    waits = {"reason": "QuotaExceeded", "message": "it waits"}
+    assert turn_of(gang_that_waits("train", "Queued", **waits)) is None
+    kept = turn_of(gang_that_waits("appwrapper.train", "Queued", **waits))
+    assert kept is not None
+    assert kept.waits == Waits("QuotaExceeded", "it waits")
+    record = {"attempt": 1, "term": 1, "phase": "Closed"}
+    for phase, expected in (("Queued", True), ("QuotaReserved", False)):
+        kept = turn_of(gang_that_waits("appwrapper-mcad.t", phase, dispatch=record, **waits))
+        assert kept is not None
+        assert bool(kept.waits) is expected
+    over = turn_of(
+        gang_that_waits("appwrapper.t", "Finished", dispatch={**record, "end": "JobComplete"})
+    )
+    assert over is not None
+    assert over.waits is None
+
+
 def full(kind: str) -> World:
     """Two members without room, which have said so."""
     world = World(EAST_FIRST, east=0, west=0)
@@ -189,12 +263,29 @@ def test_one_of_the_other_group_that_says_it_is_the_copy_is_not_believed() -> No
     assert len(world.written(MirrorStatus)) == written
 
 
-def test_a_warning_about_its_copy_is_told() -> None:
-    world = runs()
-    about = Warned(meta("e"), "AppWrapper", "train", "ItemFailed", "an item failed", "")
-    world.tell(Seen("east", about))
+@KINDS
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("AppWrapper", "train"),
+        ("Job", "trains-work"),
+        ("Pod", "trains-work-x7b2k"),
+        ("ReplicaSet", "trains-work-5d8f"),
+    ],
+)
+def test_a_warning_about_its_copy_or_what_it_wraps_is_told(kind: str, what: str, name: str) -> None:
+    world = runs(kind)
+    world.tell(Seen("east", Warned(meta("e"), what, name, "FailedMount", "it failed", "")))
     (told,) = world.written(TellWarning)
-    assert "an item failed" in told.message
+    assert told.message == f"cluster east: {what} {name}: it failed"
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["trains-worker", "trains", "work"])
+def test_one_about_another_object_is_not(kind: str, name: str) -> None:
+    world = runs(kind)
+    world.tell(Seen("east", Warned(meta("e"), "Pod", name, "FailedMount", "it failed", "")))
+    assert not world.written(TellWarning)
 
 
 def test_a_gang_that_was_deleted_by_hand_gets_the_record_of_its_end_back() -> None:

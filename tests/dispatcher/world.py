@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from appwrapper.status.sent import Waits
 from dispatcher.messages import (
     HERE,
     Act,
@@ -29,6 +30,7 @@ from dispatcher.messages import (
     MemberDown,
     MemberUp,
     MirrorStatus,
+    NotAllowed,
     PatchCopy,
     PatchOffer,
     Seen,
@@ -78,6 +80,8 @@ class FakeMember:
     """Whether its coordinator is there, and stamps."""
     is_old: bool = False
     """Whether its definition of GangOffer knows no fence."""
+    forbids: set[str] = field(default_factory=set)
+    """Names of gangs that it does not let their creators create."""
     hangs: bool = False
     waiting: list[Action] = field(default_factory=list)
 
@@ -153,12 +157,12 @@ class World:
         """Have its owner write what becomes of gangs on a lost cluster."""
         self.tell(Seen(HERE, Queue(ObjectMeta(name="all"), self.clusters, lost_after)))
 
-    def submit(self, name: str, **more: Any) -> None:
-        """Create a RayCluster, whose turn it is."""
+    def submit(self, name: str, *, waits: Waits | None = None, **more: Any) -> None:
+        """Create an object, whose turn it is unless it says why it waits."""
         found = original(name, **more)
         self.originals[found.metadata.uid] = found
         self.tell(Seen(HERE, found))
-        self.write_turn(name, is_its_turn=True)
+        self.write_turn(name, is_its_turn=waits is None, waits=waits)
 
     def edit(self, name: str, **more: Any) -> None:
         """Have its user write another spec."""
@@ -290,10 +294,20 @@ class World:
             self.tell(LeaseTaken(action.member, action.ticket, action.term, renewed=renewed))
             return
         if type(action.deed) in self.refuse:
-            result: Done | Failed = Failed("refused")
+            result: Done | Failed | NotAllowed = Failed("refused")
+        elif self._forbids(action):
+            answer = getattr(action.deed, "answer", None)
+            result = NotAllowed("user ann may not", answer.metadata.uid if answer else "")
         else:
             result = self._written(action)
         self.tell(Ended(action.uid, action.lane, action.ticket, result))
+
+    def _forbids(self, action: Act) -> bool:
+        """Say whether a member does not let the creator, where it is asked for that."""
+        original = getattr(action.deed, "creator_of", None)
+        if original is None:
+            return False
+        return original.metadata.name in self.members[place_of(action.deed)].forbids
 
     def _written(self, action: Act) -> Done | Failed:
         match action.deed:

@@ -48,6 +48,7 @@ OF_KUBERNETES = {
     *("namespace", "node", "nodes", "pod", "pods", "secret", "serviceaccount", "service", "svc"),
     *("mutatingwebhookconfiguration", "mutatingwebhookconfigurations"),
     *("validatingwebhookconfiguration", "validatingwebhookconfigurations"),
+    "clusterrolebinding",
     *("validatingadmissionpolicybinding", "validatingadmissionpolicybindings"),
     *("clusterqueues", "cohorts", "localqueues", "queues", "resourceflavors"),
     "workloadpriorityclasses",

@@ -24,7 +24,11 @@ from webhook.metrics import Metrics
 from webhook.settings import Settings
 
 GANG = {names.OPT_IN: "true", names.QUEUE: "far"}
-MANAGED = [{"op": "add", "path": "/spec/managedBy", "value": names.MANAGED_ELSEWHERE}]
+ANN = {"username": "ann", "groups": ["research"]}
+NOTE = '{"username":"ann","groups":["research"]}'
+MANAGES = {"op": "add", "path": "/spec/managedBy", "value": names.MANAGED_ELSEWHERE}
+NOTES = {"op": "add", "path": "/metadata/annotations", "value": {names.CREATED_BY: NOTE}}
+MANAGED = [MANAGES, NOTES]
 
 
 def queue(name: str, **spec: Any) -> GangQueue:
@@ -51,6 +55,7 @@ async def ask(
     metrics: Metrics | None = None,
     kind: str = "RayCluster",
     group: str = "ray.io",
+    user: Json | None = None,
 ) -> Json:
     settings = Settings(lookup_deadline_seconds=0.2)
     found = DispatchWebhook(
@@ -61,7 +66,7 @@ async def ask(
     client: TestClient[Request, Application]
     async with TestClient(TestServer(application)) as client:
         of = {"group": group, "version": "v1", "kind": kind}
-        body = orjson.dumps(review_of(created, kind=of))
+        body = orjson.dumps(review_of(created, kind=of, userInfo=user or ANN))
         async with client.post("/dispatch", data=body, headers=JSON) as answer:
             response: Json = (await answer.json())["response"]
             return response
@@ -77,7 +82,30 @@ async def test_a_gang_of_such_a_queue_is_managed_elsewhere() -> None:
     assert patch_of(await ask(cluster(labels=GANG), metrics=metrics)) == MANAGED
     assert counted(metrics, "sent_away") == 1
     managed = cluster(labels=GANG, managedBy=names.MANAGED_ELSEWHERE)
+    assert patch_of(await ask(managed)) == [NOTES]
+    managed["metadata"]["annotations"] = {names.CREATED_BY: NOTE}
     assert patch_of(await ask(managed)) == []
+
+
+async def test_its_creator_is_noted_over_whatever_it_says_itself() -> None:
+    made = cluster(labels=GANG)
+    made["metadata"]["annotations"] = {names.CREATED_BY: '{"username":"admin"}', "by": "ann"}
+    _, note = patch_of(await ask(made))
+    assert note["value"] == {"by": "ann", names.CREATED_BY: NOTE}
+    refused = await ask(made, user={"username": "ann", "groups": ["g" * 33_000]})
+    assert refused["status"]["code"] == 403
+
+
+@pytest.mark.parametrize("queues", [FAR, queues_of([queue("far")])], ids=["sends", "sends-none"])
+async def test_what_is_not_sent_away_has_no_note_that_could_be_believed_later(
+    queues: Queues,
+) -> None:
+    metrics = Metrics()
+    made = cluster(labels={names.QUEUE: "near"}, managedBy=names.MANAGED_ELSEWHERE)
+    made["metadata"]["annotations"] = {names.CREATED_BY: '{"username":"admin"}'}
+    (patch,) = patch_of(await ask(made, queues=queues, metrics=metrics))
+    assert patch == {"op": "remove", "path": "/metadata/annotations/muster.dev~1created-by"}
+    assert counted(metrics, "untouched") == 1
 
 
 @pytest.mark.parametrize("kind", ["RayJob", "RayService"])

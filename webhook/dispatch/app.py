@@ -16,7 +16,7 @@ from kube.api.errors import KubeError
 from kube.objects.core import Namespace
 from webhook.admission_review import BadReview, Deny, denied, patched, untouched
 from webhook.app import JSON, body_of, refusal_of
-from webhook.dispatch.judging import Judged, concerns_queues, judge
+from webhook.dispatch.judging import Judged, concerns_queues, judge, without_note
 from webhook.dispatch.review import DispatchReview, read_dispatch_review
 from webhook.hold_app import Reads
 from webhook.holding import NamespaceRead, Queues
@@ -67,15 +67,17 @@ class DispatchWebhook:
         queues, created = self._queues(), review.created
         if queues is None:
             return Deny(UNAVAILABLE, "the GangQueues are not known yet; try again")
-        if created is None or not concerns_queues(created, queues):
+        if created is None:
             return []
+        if not concerns_queues(created, queues):
+            return without_note(review.kind, created)
         try:
             async with asyncio.timeout(self._settings.lookup_deadline_seconds):
                 found = await self._reader.read(NamespaceRead(review.namespace))
         except (KubeError, TimeoutError) as error:
             return Deny(UNAVAILABLE, f"namespace {review.namespace} cannot be read: {error}")
         labels = found.metadata.labels if isinstance(found, Namespace) else {}
-        return judge(review.kind, created, labels, queues)
+        return judge(review, created, labels, queues)
 
 
 def _answer_to(review: DispatchReview, judged: Judged) -> tuple[str, bytes]:
@@ -84,5 +86,6 @@ def _answer_to(review: DispatchReview, judged: Judged) -> tuple[str, bytes]:
         log.warning("review denied", uid=review.uid, reason=judged.message)
         return "denied", denied(review.uid, judged)
     if judged:
-        return "sent_away", patched(review.uid, judged)
+        result = "untouched" if judged[0]["op"] == "remove" else "sent_away"
+        return result, patched(review.uid, judged)
     return "untouched", untouched(review.uid)

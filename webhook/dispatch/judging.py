@@ -1,7 +1,9 @@
 """Judges Ray objects and AppWrappers in queues that send their gangs to other clusters. Pure.
 
-A Ray object gets the `managedBy` with which KubeRay leaves it alone, before anyone sees it without.
-An AppWrapper gets an annotation: its `managedBy` says whose it is, here and where it runs.
+A Ray object gets the `managedBy` with which KubeRay leaves it alone, before anyone sees it without,
+and a note of its creator: a cluster with the same users is asked what that user may do there. An
+AppWrapper has that note already, and gets one that it is sent: its `managedBy` says whose it is,
+here and where it runs.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from kube.codec.pod_patches import JsonPatch
 from kube.gang.sent import WRAPPER_RESOURCES, is_noted
 from kube.objects import names
 from kube.objects.base import Labels
-from webhook.admission_review import Deny
-from webhook.dispatch.review import Created, CreatedSpec
+from kube.objects.user import User
+from webhook.admission_review import Deny, creator_note
+from webhook.dispatch.review import Created, CreatedSpec, DispatchReview
 from webhook.holding import Queues, is_gang, is_sent_away
 
 FIELD: Final = "/spec/managedBy"
 ANNOTATIONS: Final = "/metadata/annotations"
+_NOTE: Final = f"{ANNOTATIONS}/{names.CREATED_BY.replace('/', '~1')}"
 UNPROCESSABLE: Final = 422
 
 Judged: TypeAlias = Deny | JsonPatch
@@ -29,20 +33,12 @@ def concerns_queues(created: Created | None, queues: Queues) -> bool:
     return bool(queues.sending) and created is not None and created.stands_alone
 
 
-def _noted(created: Created, spec: CreatedSpec) -> JsonPatch:
-    """Note on an AppWrapper that is Muster's that another cluster runs it."""
-    found = created.metadata.annotations
-    if spec.managed_by not in OURS or is_noted(found):
-        return []
-    return [{"op": "add", "path": ANNOTATIONS, "value": {**found, names.DISPATCHED: "true"}}]
-
-
-def judge(kind: str, created: Created, labels: Labels, queues: Queues) -> Judged:
+def judge(review: DispatchReview, created: Created, labels: Labels, queues: Queues) -> Judged:
     """Say what becomes of an object in a namespace with these labels; mostly nothing."""
-    meta, spec = created.metadata, created.spec or CreatedSpec()
+    meta, spec, kind = created.metadata, created.spec or CreatedSpec(), review.kind
     is_wrapper = kind in WRAPPER_RESOURCES
     if not is_sent_away(meta, labels, queues) or not (is_wrapper or is_gang(meta, labels)):
-        return []
+        return without_note(kind, created)
     if names.KUEUE_QUEUE in meta.labels:
         return Deny(
             UNPROCESSABLE,
@@ -50,8 +46,42 @@ def judge(kind: str, created: Created, labels: Labels, queues: Queues) -> Judged
             f"clusters; allowed: one of the two, {names.QUEUE} or that label",
         )
     if is_wrapper:
-        return _noted(created, spec)
-    return _managed(kind, spec)
+        return _sent(created, spec)
+    managed = _managed(kind, spec)
+    noted = _created_by(created, review.user)
+    if isinstance(managed, Deny):
+        return managed
+    return noted if isinstance(noted, Deny) else [*managed, *noted]
+
+
+def without_note(kind: str, created: Created) -> JsonPatch:
+    """Take the note of a creator off a Ray object that is not sent away: it could be sent later."""
+    found = created.metadata.annotations
+    if kind in WRAPPER_RESOURCES or names.CREATED_BY not in found:
+        return []
+    return [{"op": "remove", "path": _NOTE}]
+
+
+def _created_by(created: Created, user: User) -> Judged:
+    """Note who creates a Ray object, over whatever it says of that itself."""
+    said, found = creator_note(user), created.metadata.annotations
+    if isinstance(said, Deny):
+        return said
+    if found.get(names.CREATED_BY) == said:
+        return []
+    return _annotated({**found, names.CREATED_BY: said})
+
+
+def _sent(created: Created, spec: CreatedSpec) -> JsonPatch:
+    """Note on an AppWrapper that is Muster's that another cluster runs it."""
+    found = created.metadata.annotations
+    if spec.managed_by not in OURS or is_noted(found):
+        return []
+    return _annotated({**found, names.DISPATCHED: "true"})
+
+
+def _annotated(annotations: Labels) -> JsonPatch:
+    return [{"op": "add", "path": ANNOTATIONS, "value": dict(annotations)}]
 
 
 def _managed(kind: str, spec: CreatedSpec) -> Judged:

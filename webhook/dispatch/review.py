@@ -8,6 +8,7 @@ import msgspec
 
 from kube.gang.sent import RESOURCES, kind_of
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Slim
+from kube.objects.user import User
 from webhook.admission_review import NAME, BadReview, Request, read_request, unexpected
 
 
@@ -31,6 +32,8 @@ class Created(Slim, frozen=True):
 
 
 _CREATED = msgspec.json.Decoder(Created)
+_USER = msgspec.json.Decoder(User)
+_NO_USER = User()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class DispatchReview:
     namespace: str = ""
     kind: str = ""
     created: Created | None = None
+    user: User = _NO_USER
 
 
 def read_dispatch_review(body: bytes | bytearray) -> DispatchReview | BadReview:
@@ -58,9 +62,9 @@ def _review(request: Request) -> DispatchReview | BadReview:
     if not NAME.fullmatch(namespace):
         return unexpected("request.namespace", namespace, "the name of a namespace")
     try:
-        found = _CREATED.decode(request.object)
+        found, user = _CREATED.decode(request.object), _USER.decode(request.user_info)
     except msgspec.ValidationError as error:
-        return BadReview(400, f"not a {kind.kind} in request.object: {error}")
+        return BadReview(400, f"not a {kind.kind} in request.object, or not a user: {error}")
     if found.spec is None:
         return DispatchReview(request.uid)  # the API server refuses it, and says why
-    return DispatchReview(request.uid, namespace, called, found)
+    return DispatchReview(request.uid, namespace, called, found, user)

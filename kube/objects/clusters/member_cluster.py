@@ -13,6 +13,9 @@ from kube.objects.schema import Allows, map_of, rules
 ACTIVE, CORDONED, DRAINED = "Active", "Cordoned", "Drained"
 STATES = (ACTIVE, CORDONED, DRAINED)
 
+SEPARATE, SAME = "Separate", "Same"
+USERS = (SEPARATE, SAME)
+
 CONNECTED, COMPATIBLE = "Connected", "Compatible"
 """Types of conditions."""
 
@@ -59,6 +62,15 @@ class MemberClusterSpec(Part, frozen=True):
             enum=list(STATES),
         ),
     ] = ACTIVE
+    users: Annotated[
+        str,
+        Allows(
+            "Same: users and groups of the manager are those of the cluster, too. Then the cluster "
+            "is asked whether the creator of an object may create it there, before it is sent. "
+            "Separate: it is not asked.",
+            enum=list(USERS),
+        ),
+    ] = SEPARATE
     namespaces: Annotated[
         OrNull[tuple[Annotated[str, Allows(**_NAMESPACE)], ...]],
         Allows(
