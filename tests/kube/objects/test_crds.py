@@ -295,6 +295,7 @@ def test_a_member_is_decoded_whole() -> None:
     spec = {
         "kubeconfigSecret": {"name": "east", "key": "config"},
         "state": "Cordoned",
+        "users": "Same",
         "namespaces": ["research"],
     }
     assert not misfits(spec, below(schema_of(member_cluster_crd()), "spec"))
