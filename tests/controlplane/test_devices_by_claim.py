@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from cli.endings import FINE, NO
+from kube.objects import names
 from testbed.muster import Muster
 from testbed.nodes import NodeSpec
 from tests.controlplane.claimed_devices import (
@@ -27,7 +28,7 @@ from tests.controlplane.claimed_devices import (
 )
 from tests.controlplane.forbidden_releases import forbidden_releases
 from tests.controlplane.plot import Plot, is_held
-from tests.controlplane.rayclusters import Json, gang, group
+from tests.controlplane.rayclusters import Json, gang, group, head
 from tests.controlplane.test_cli import account, bind, run
 from tests.controlplane.test_fit_and_doctor import asked, create_role
 from tests.controlplane.test_held_starts import WHEN_ADMITTED
@@ -78,6 +79,23 @@ def test_a_held_gang_is_decided_by_its_template_and_has_no_pods_before(plot: Plo
     plot.delete_whole("first")
     plot.wait_running("held", 4)
     assert len(given(plot)) == 3
+
+
+@pytest.mark.variant
+def test_a_gang_is_stopped_for_one_that_claims_its_devices(plot: Plot) -> None:
+    """They are given to that one once the claims of the other are gone."""
+    add_gpus(plot)
+    plot.add_queue("line", preemption={"withinQueue": "LowerPriority"})
+    labels = {names.QUEUE: plot.queue("line")}
+    plot.create(gang("low", workers(3), labels=labels))
+    plot.wait_running("low", 4)
+    urgent: Json = {"priorityClassName": plot.add_priority_class("urgent", 10)}
+    asked: Json = {**asking("one"), **urgent}
+    groups = group(replicas=2, **asked)
+    plot.create(gang("high", groups, head_group=head(**urgent), labels=labels))
+    plot.wait_running("high", 3)
+    assert len(given(plot)) == 2
+    plot.wait_phase("low", "Queued")
 
 
 @pytest.mark.variant
