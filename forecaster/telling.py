@@ -105,7 +105,7 @@ class Telling:
 
     def _was_read_before_it_started(self, key: GangKey, gang: Gang) -> bool:
         # Its pods were read later and run: the start counts once its Gang says when it was.
-        return may_wait(gang) and self.course.expected(key) is not None
+        return may_wait(gang) and key in self.course.running
 
     def _due(self) -> Iterator[Write]:
         first = self._first()

@@ -1,7 +1,7 @@
 """Finds the gang that waits already for what is asked about, so that it is judged in its place."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from cli.fitting.asked import Asked
@@ -67,10 +67,18 @@ def _waiting(cache: ClusterCache, view: GangView, source: GangSource) -> Waiting
     )
 
 
-def without(claimed: Charges, found: Foreseen, made: Mapping[str, int]) -> Charges:
-    """Return claims on quota less what so many pods of a gang, by pod set, hold of it already."""
+def without(
+    claimed: Charges,
+    found: Foreseen,
+    made: Mapping[str, int],
+    charged: Callable[[Foreseen], Foreseen],
+) -> Charges:
+    """Return claims on quota less what so many pods of a gang, by pod set, hold of it already.
+
+    `charged` adds what quotas count of the claims of such pods.
+    """
     own = (replace(each, count=min(each.count, made.get(each.name, 0))) for each in found.pod_sets)
-    held = charges_of(replace(found, pod_sets=tuple(own), objects=()))
+    held = charges_of(charged(replace(found, pod_sets=tuple(own), objects=())))
     left = {of: Counter(amounts) for of, amounts in claimed.items()}
     for of, amounts in held.items():
         left.setdefault(of, Counter()).subtract(amounts)

@@ -7,6 +7,7 @@ part as a gang whose pods have all come, gated: those that are foreseen of its t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -182,11 +183,12 @@ class Simulation:
         cache, meta = self._state.known.cache, cluster.metadata
         key = GangKey(meta.namespace, meta.name)
         others, claimed = cache.foreseen.claimed_beside(key)
-        found = with_claims(foresight.found, meta.namespace, cache.devices.index)
+        index, mine = cache.devices.index, foresight.found
+        charged = partial(with_claims, namespace=meta.namespace, index=index)
         if key in self._made:
-            claimed = without(claimed, found, self._made[key])
+            claimed = without(claimed, mine, self._made[key], charged)
         quotas = cache.admission.quotas(meta.namespace)
-        return quota_refusal(found, others, claimed, quotas)
+        return quota_refusal(charged(mine), others, claimed, quotas)
 
     def _part(self, cluster: RayCluster, foresight: Foresight) -> _Part:
         meta = cluster.metadata

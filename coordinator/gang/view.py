@@ -169,7 +169,8 @@ class GangView:
     def is_gathered(self) -> bool:
         """Whether every pod of the minimum exists, with all its claims of devices."""
         standing = self.survey.standing
-        return bool(standing) and is_gathered(standing) and not self.queueing.unclaimed
+        unclaimed = self.queueing.unclaimed or self.repairs.unclaimed
+        return bool(standing) and is_gathered(standing) and not unclaimed
 
     @property
     def waits_for_room(self) -> bool:

@@ -64,7 +64,7 @@ def make_claims(api: Api) -> None:
     """Make the claims of all pods, gated or not, and delete those whose pod is gone."""
     for pod in list(api.all("pods")):
         for each in pod["spec"].get("resourceClaims", ()):
-            _make_claim(api, pod, each)
+            make_claim(api, pod, each)
     uids = {pod["metadata"]["uid"] for pod in api.all("pods")}
     for claim in list(api.all("resourceclaims")):
         owners = claim["metadata"].get("ownerReferences", ())
@@ -72,7 +72,8 @@ def make_claims(api: Api) -> None:
             api.delete(key_of(claim))
 
 
-def _make_claim(api: Api, pod: Json, asked: Json) -> None:
+def make_claim(api: Api, pod: Json, asked: Json) -> None:
+    """Make one claim of a pod, if it is to have one of its own."""
     meta, name = pod["metadata"], asked["name"]
     if "resourceClaimName" in asked:
         return

@@ -10,6 +10,7 @@ from coordinator.gang.held_start.phases import Resumed
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, Done, Look
 from coordinator.reconcile.together.members import held_with
+from kube.devices.claim_quota import charges_of_claim
 from kube.foreseen.claim_quota import with_claims
 from kube.foreseen.gang import Foreseen
 from kube.foreseen.namespace_quota import Charges, charges_of, counted, shown
@@ -102,8 +103,20 @@ def _charges_to_come(look: Look) -> Charges:
     is_late = end is not None and look.now >= end and not view.expects_pods
     if not isinstance(view.held.state, Resumed) or view.reservation.placement is None or is_late:
         return {}
-    found = view.held.expected.foresight.found
-    return charges_of(_charged(look, _to_come(found, look))) if found is not None else {}
+    found, unmade = view.held.expected.foresight.found, _unmade_claims(look)
+    to_come = charges_of(_charged(look, _to_come(found, look))) if found is not None else {}
+    return {**to_come, None: Counter(to_come.get(None, {})) + unmade} if unmade else to_come
+
+
+def _unmade_claims(look: Look) -> Counter[str]:
+    """Return what quotas will count of claims that are not made yet for pods that exist."""
+    index, charges = look.scene.cache.devices.index, Counter[str]()
+    for pod in look.pods:
+        for each in pod.claims if pod.alive else ():
+            template = index.templates.get((pod.namespace, each.template))
+            if template is not None and each.meant and not each.claim:
+                charges += charges_of_claim(template.spec, index.classes)
+    return charges
 
 
 def _to_come(found: Foreseen, look: Look) -> Foreseen:

@@ -43,8 +43,8 @@ def _may_release(look: Look) -> bool:
         return False
     if view.understood.head_lost or not may_begin(look):
         return False
-    if view.repairs.unclaimed and not view.released_any:
-        return False
+    if view.repairs.unclaimed and not any(each.settled for each in view.survey.standing):
+        return False  # all start, or none
     return not repair.is_hindered(view) and not view.retreat.under_way
 
 

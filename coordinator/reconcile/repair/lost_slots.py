@@ -6,6 +6,7 @@ from coordinator.gang import repair
 from coordinator.gang.claims.shared import late_sharers
 from coordinator.gang.claims.slots import compared, without_claims
 from coordinator.gang.eviction.endings import covered
+from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.pods import kept_slots
 from coordinator.gang.pods.kept_slots import Kept
 from coordinator.gang.pods.pod_sets import NO_PLACEMENT
@@ -22,6 +23,7 @@ from scheduling.model.placement import Placement
 def drop_lost_slots(look: Look) -> Done:
     """Drop vacant slots on nodes that are gone or refuse, and those of waves that went by."""
     placement = look.view.reservation.placement
+    look.view.repairs.unclaimed = ""
     left = _still_of_use(look, placement) if placement is not None else None
     if left is None or left == placement:
         return NOTHING_DONE
@@ -50,7 +52,7 @@ def _still_of_use(look: Look, placement: Placement) -> Placement:
 def _with_devices(look: Look, placement: Placement) -> Placement:
     """What is left of a placement in waves, without slots whose devices went to other pods."""
     view, devices = look.view, look.scene.cache.devices
-    view.repairs.awaits_devices, view.repairs.unclaimed = frozenset(), ""
+    view.repairs.awaits_devices = frozenset()
     if not devices.asks(view.key):
         return placement
     standing, sent = view.survey.standing, view.pod_writes.inflight
@@ -58,13 +60,23 @@ def _with_devices(look: Look, placement: Placement) -> Placement:
     view.repairs.unclaimed = next(iter(unclaimed.values()), "")
     late = late_sharers(standing, sent, devices) | unclaimed.keys()
     view.repairs.awaits_devices = late
-    if not is_ordered(placement) or not wave_due(placement, look.pods):
+    in_turn = is_ordered(placement) and wave_due(placement, look.pods)
+    if not (in_turn or _was_foreseen_by_templates(look)):
         return placement
     nodes = look.scene.cache.nodes
     found = compared(standing, {*sent, *late}, devices, nodes, look.scene.devices_left)
     view.repairs.awaits_devices |= found.unsure
     view.repairs.lost_room |= bool(found.gone)
     return without_slots(placement, found.gone) if found.gone else placement
+
+
+def _was_foreseen_by_templates(look: Look) -> bool:
+    """Say whether nothing started of a gang that had its place before it had claims.
+
+    A template may be another one since.
+    """
+    is_resumed = look.view.held.phase is Phase.RESUMED
+    return is_resumed and not any(each.settled for each in look.view.survey.standing)
 
 
 def _with_releases(look: Look, before: Placement, left: Placement) -> Placement:

@@ -61,6 +61,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     past = (
         *past,
         _of_held_start(view, said),
+        "" if view.expects_pods else view.repairs.unclaimed,
         view.quota.text,
         view.eviction.text if said.phase != PREEMPTING else "",
         stopped,

@@ -58,13 +58,15 @@ def _changed(known: Known, fact: DeviceFact, edition: int, offered: int) -> None
         return
     if devices.index.offered != offered and not devices.unseen:
         known.agenda.dirty |= devices.gangs_by_class
-    known.agenda.dirty |= {key for key in devices.gangs if _awaits_devices(known, key)}
-    known.agenda.cycle_wanted |= bool(devices.gangs)
+    gangs = devices.gangs
+    known.agenda.dirty |= {key for key in gangs if _awaits_devices(known, key)}
+    known.agenda.cycle_wanted |= bool(gangs)
 
 
 def _look_at_all(known: Known) -> None:
-    known.agenda.dirty |= known.cache.devices.gangs
-    known.agenda.cycle_wanted |= bool(known.cache.devices.gangs)
+    gangs = known.cache.devices.gangs
+    known.agenda.dirty |= gangs
+    known.agenda.cycle_wanted |= bool(gangs)
 
 
 def _awaits_devices(known: Known, key: GangKey) -> bool:

@@ -157,3 +157,21 @@ def test_what_a_class_gives_for_a_resource_is_judged_as_once_the_gang_is_created
     assert (found["fits"] == "Yes") == (workers == 2)
     if workers == 3:
         assert (found["reason"], found["message"]) == (status["reason"], status["message"])
+
+
+def test_claims_that_it_has_already_are_not_asked_of_a_quota_again() -> None:
+    name = f"{GPU}.deviceclass.resource.k8s.io/devices"
+    quota = {
+        "kind": "ResourceQuota",
+        "metadata": {"name": "devices", "namespace": TEAM},
+        "spec": {"hard": {name: "4"}},
+        "status": {"hard": {name: "4"}, "used": {name: "0"}},
+    }
+    world = World(*offering(a=2), quota)
+    world.create(gang("train", 3))
+    world.settle(seconds=5)
+    used = {"hard": {name: "4"}, "used": {name: "3"}}
+    world.api.change(quota, lambda obj: obj.update(status=used))
+    world.settle(seconds=5)
+    found = answer(world, gang("train", 3))
+    assert (found["fits"], found["reason"]) == ("No", "InsufficientResources")

@@ -2,11 +2,20 @@
 
 from typing import Any
 
+import pytest
+
 from coordinator.messages.actions import ResumeRayCluster, SuspendRayCluster
 from tests.coordinator.builders import TEAM, Json, group, node, ray_cluster
-from tests.coordinator.device_world import asking, claim_template, device_class, device_slice
+from tests.coordinator.device_world import (
+    asking,
+    claim_template,
+    device_class,
+    device_slice,
+    make_claim,
+)
 from tests.coordinator.held import had_pods, held, is_suspended
 from tests.coordinator.journeys.held_start.worlds import phase_of, sent
+from tests.coordinator.journeys.test_together import together
 from tests.coordinator.world import World
 from tests.kube.devices.objects import GPU
 
@@ -22,10 +31,10 @@ def offering(devices: int = 4, **more: Any) -> World:
     return World(*found, claim_template("one"), **more)
 
 
-def quota(devices: int) -> Json:
-    hard = {OF_CLASS: str(devices)}
+def quota(hard_limit: int, resource: str = OF_CLASS) -> Json:
+    hard = {resource: str(hard_limit)}
     meta = {"name": "few", "namespace": TEAM}
-    status = {"hard": hard, "used": {OF_CLASS: "0"}}
+    status = {"hard": hard, "used": {resource: "0"}}
     return {"kind": "ResourceQuota", "metadata": meta, "spec": {"hard": hard}, "status": status}
 
 
@@ -128,3 +137,76 @@ def test_it_waits_for_a_template_and_starts_once_there_is_one() -> None:
     world.create(claim_template("two", 1))
     world.settle(seconds=10)
     assert world.bound("a") == {"n1": 4}
+
+
+def test_a_new_leader_releases_nothing_either_before_all_claims_are_made() -> None:
+    world = offering(8, replicas=2)
+    world.claims = False
+    world.create(claiming("a", 3))
+    world.settle(seconds=5)
+    old, new = world.replicas
+    old.resign()
+    world.elect(1)
+    world.replicas.reverse()
+    world.settle(seconds=200)
+    assert not [*old.releases(), *new.releases()]
+
+
+def test_one_whose_template_became_another_is_judged_by_its_claims_before_any_pod_starts() -> None:
+    world = offering()
+    world.claims = False
+    world.create(claiming("a", 3))
+    world.settle(seconds=5)
+    world.delete("resourceclaimtemplates", "one")
+    world.create(claim_template("one", 2))
+    world.claims = True
+    world.settle(seconds=20)
+    assert world.bound("a") == {}
+    assert GPU in world.status("a")["message"]
+
+
+def test_of_gangs_together_none_starts_before_the_claims_of_all_are_made() -> None:
+    world = offering(8)
+    world.create(claim_template("two"))
+    world.claims = False
+    for name, template in (("a", "one"), ("b", "two")):
+        member = ray_cluster(name, group("w", 2, **asking(template)), annotations=together())
+        world.create(held(member))
+    world.settle(seconds=5)
+    for pod in [each for each in world.api.all("pods") if each["metadata"]["name"] < "b"]:
+        for asked in pod["spec"].get("resourceClaims", ()):
+            make_claim(world.api, pod, asked)
+    world.settle(seconds=10)
+    assert (world.bound("a"), world.bound("b")) == ({}, {})
+    world.claims = True
+    world.settle(seconds=10)
+    assert world.bound("a") == world.bound("b") == {"n1": 3}
+
+
+@pytest.mark.parametrize("elects", [False, True])
+def test_quota_is_kept_for_claims_that_are_not_made_yet_of_pods_that_exist(elects: bool) -> None:
+    world = offering(8, replicas=2)
+    world.claims = False
+    world.create(quota(4))
+    world.create(claiming("a", 3))
+    world.settle(seconds=5)
+    if elects:
+        world.elect(1)
+        world.replicas.reverse()
+    world.create(claiming("b", 3))
+    world.settle(seconds=5)
+    assert is_suspended(world.api, "b")
+
+
+def test_what_a_quota_counts_of_pods_is_not_kept_for_them_as_well() -> None:
+    world = offering(8)
+    world.claims = False
+    of_pods = quota(8, "pods")
+    world.create(of_pods)
+    world.create(claiming("a", 3))
+    world.settle(seconds=5)
+    world.api.change(of_pods, lambda obj: obj["status"].update(used={"pods": "4"}))
+    world.settle(seconds=2)
+    world.create(claiming("b", 3))
+    world.settle(seconds=5)
+    assert not is_suspended(world.api, "b")
