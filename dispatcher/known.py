@@ -159,6 +159,12 @@ class Known:
         same = before.spec == cluster.spec and before.metadata.labels == cluster.metadata.labels
         return () if same else self.involved()
 
+    def is_gone(self, where: str, thing: Thing) -> bool:
+        """Say whether a write tells of an offer that ends, and a watch that it is gone already."""
+        if not isinstance(thing, Answer) or not thing.is_withdrawn or thing.of not in self.views:
+            return False
+        return thing.metadata.name not in self.views[thing.of].answers.get(where, {})
+
     def forget(self, where: str, thing: Thing, moment: Moment) -> Uids:
         """Take in that an object is there no more."""
         match thing:

@@ -140,7 +140,8 @@ class DispatcherState:
             view.refuse(event.lane, event.result.offer, event.result.why, moment.now)
             return (event.uid,)
         for where, thing in event.result.things:
-            self.known.see(where, thing, moment)
+            if not self.known.is_gone(where, thing):
+                self.known.see(where, thing, moment)
             if isinstance(thing, Copy):
                 view.created.add(thing.offer)
         return (event.uid,)

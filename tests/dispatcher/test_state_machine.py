@@ -7,9 +7,12 @@ from msgspec.structs import replace
 
 from dispatcher.messages import (
     HERE,
+    Act,
     AskMember,
     CloseRecord,
     CreateCopy,
+    Done,
+    Failed,
     Gone,
     MirrorStatus,
     PatchCopy,
@@ -20,6 +23,7 @@ from dispatcher.messages import (
     WriteRecord,
 )
 from dispatcher.mirroring import DISPATCHED
+from dispatcher.reading import Answer
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.queue_clusters import QueueClusters
 from tests.dispatcher.objects import GPU, member_cluster
@@ -172,6 +176,32 @@ def test_a_gang_that_waits_and_loses_its_turn_is_asked_for_no_more() -> None:
     world.write_turn("train", is_its_turn=False, is_to_end=True)
     world.settle(1.0)
     assert not world.members["east"].answers
+    assert world.dispatch("train").phase == CLOSED
+
+
+class WithLateAnswers(World):
+    """The watch tells that an offer is gone before the DELETE of it is answered."""
+
+    def _written(self, action: Act) -> Done | Failed:
+        result = super()._written(action)
+        if isinstance(action.deed, WithdrawOffer) and isinstance(result, Done) and result.things:
+            [(where, going)] = result.things
+            assert isinstance(going, Answer)
+            del self.members[where].answers[going.metadata.name]
+            self.tell(Gone(where, going))
+        return result
+
+
+def test_an_offer_that_is_gone_does_not_come_back_with_a_late_answer() -> None:
+    world = WithLateAnswers(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    assert world.runs() == {"train": ["east"]}
+    world.write_turn("train", is_its_turn=False, is_to_end=True)
+    world.settle(2.0)
+    asked = len(world.written(WithdrawOffer))
+    world.settle(5.0)
+    assert len(world.written(WithdrawOffer)) == asked
     assert world.dispatch("train").phase == CLOSED
 
 
