@@ -253,8 +253,9 @@ def given_back(known: Known) -> Iterator[GangPart]:
     if not index.taken:
         return
     pods = {pod.uid for pod in known.cache.pods.values()}
-    left = (each for each in index.claims.values() if each.allocation and each.owner)
-    found = frozenset(chain.from_iterable(given_to(e) for e in left if e.owner not in pods))
+    given = (each for each in index.claims.values() if each.allocation and each.owner)
+    left = (each for each in given if pods.isdisjoint((each.owner, *each.reserved_for)))
+    found = frozenset(chain.from_iterable(map(given_to, left)))
     if found:
         yield GangPart(NO_GANG, ENDING, "", LOWEST_PRIORITY, 0.0, (), is_ending=True, devices=found)
 

@@ -10,6 +10,7 @@ from tests.coordinator.device_world import (
     claim_template,
     device_class,
     device_slice,
+    make_claim,
 )
 from tests.coordinator.journeys.preemption.worlds import IN_TEAM, LOWER, evicted, urgent
 from tests.coordinator.journeys.queues.worlds import phases, queue
@@ -100,6 +101,30 @@ def test_no_more_are_stopped_while_the_claims_of_those_that_were_are_not_gone() 
     world.settle(seconds=10)
     assert world.bound("p") == {"n1": 4}
     assert len(evicted(world)) == 4
+
+
+def give_to_trainer(claim: Json) -> None:
+    """Have a controller own a claim that its pod goes on to use."""
+    [owner] = claim["metadata"]["ownerReferences"]
+    claim["status"]["reservedFor"] = [{"resource": "pods", "name": "x", "uid": owner["uid"]}]
+    claim["metadata"]["ownerReferences"] = [{**owner, "kind": "Trainer", "uid": "uid-trainer"}]
+
+
+def test_devices_in_use_by_a_claim_of_another_controller_are_not_waited_for() -> None:
+    """No pod owns such a claim; while pods use it, it stays."""
+    world = offering(16, 3)
+    world.create(claiming("v", 2, priority=10))
+    world.settle(seconds=10)
+    world.claims = False  # to the toy garbage collector the owner would be gone
+    for claim in list(world.api.all("resourceclaims")):
+        world.api.change(claim, give_to_trainer)
+    world.create(claiming("p", 3))
+    world.settle(seconds=5)
+    for pod in world.pods("p"):
+        for asked in pod["spec"].get("resourceClaims", ()):
+            make_claim(world.api, pod, asked)
+    world.settle(seconds=10)
+    assert world.status("p")["reason"] == "InsufficientResources"
 
 
 some = st.lists(
