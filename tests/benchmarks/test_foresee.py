@@ -30,6 +30,7 @@ def test_with_exact_durations_and_nothing_to_come_an_estimate_is_what_comes(rule
     assert found.inside == 100
 
 
+@pytest.mark.long
 def test_half_way_is_asked_about_and_baselines_stand_beside() -> None:
     found = foresee.replay(JOBS, 1, 8, 10, ("Strict", "exact"))
     first = found.told[0]
@@ -75,6 +76,7 @@ def test_it_is_among_the_cases_and_says_what_it_aims_at(
     assert [row.met for row in outcome.rows if "p90" in row.name] == [True, True]
 
 
+@pytest.mark.long
 def test_a_plot_shows_what_was_told_against_what_came(tmp_path: Path) -> None:
     found = foresee.replay(JOBS, 1, 8, 10, ("Strict", "exact"))
     foresee.plot([found], tmp_path / "plot.png")

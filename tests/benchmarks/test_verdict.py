@@ -39,6 +39,7 @@ def test_the_floors_answer_the_same_question(count: int, fits: bool) -> None:
     assert python_loop(columns, HEAD, ON_GPUS[0], count) is fits
 
 
+@pytest.mark.long
 def test_tables_and_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A line per size of cluster in each table."""
     picture = tmp_path / "out.png"

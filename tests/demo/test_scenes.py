@@ -1,6 +1,6 @@
 """The scenes show what the demo claims, and fail when it does not hold.
 
-`make demo` plays them all. Marked long are those whose subject tests/controlplane has as well.
+`make demo` plays them all, so `make test` leaves them out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from demo.scenes import SCENES, Scene, many_in_turn, scattered_gpus, stock_pair,
 from demo.stage import Stage
 from testbed.errors import TestbedError
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.variant]
 
 
 def failed(stage: Stage, claims: list[Claim]) -> list[str]:
@@ -31,47 +31,38 @@ def failed(stage: Stage, claims: list[Claim]) -> list[str]:
     return [*texts, f"logs: {stage.cluster.logs}"] if texts else []
 
 
-@pytest.mark.variant
 def test_of_two_clusters_one_runs_and_the_other_waits_whole(stage: Stage) -> None:
     assert not failed(stage, two_clusters(stage))
 
 
-@pytest.mark.variant
 def test_scattered_gpus_are_not_taken(stage: Stage) -> None:
     assert not failed(stage, scattered_gpus(stage))
 
 
-@pytest.mark.long
 def test_gangs_run_one_after_another(stage: Stage) -> None:
     assert not failed(stage, many_in_turn(stage, count=8))
 
 
-@pytest.mark.long
 def test_a_gang_of_low_priority_gives_way_and_comes_back(stage: Stage) -> None:
     assert not failed(stage, gives_way(stage))
 
 
-@pytest.mark.long
 def test_a_held_gang_waits_without_a_pod(stage: Stage) -> None:
     assert not failed(stage, waits_without_pods(stage))
 
 
-@pytest.mark.long
 def test_of_two_app_wrappers_the_second_is_created_when_the_first_is_deleted(stage: Stage) -> None:
     assert not failed(stage, wrapped_pair(stage))
 
 
-@pytest.mark.long
 def test_an_owner_manages_by_commands(stage: Stage) -> None:
     assert not failed(stage, managed_by_commands(stage))
 
 
-@pytest.mark.long
 def test_gangs_are_told_when_they_will_start(stage: Stage) -> None:
     assert not failed(stage, told_when_they_start(stage))
 
 
-@pytest.mark.long
 def test_of_two_gangs_that_claim_devices_the_second_waits_for_them(stage: Stage) -> None:
     assert not failed(stage, claimed_devices(stage))
 

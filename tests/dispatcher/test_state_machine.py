@@ -1,7 +1,7 @@
 """The dispatcher's state machine, with API servers and coordinators played around it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.queue_clusters import QueueClusters
 from tests.dispatcher.objects import GPU, member_cluster
 from tests.dispatcher.world import World
+from tests.examples import examples
 
 EAST_FIRST = QueueClusters(order=("east", "west"))
 
@@ -319,7 +320,7 @@ def test_an_offer_that_is_gone_is_looked_for_before_another_attempt_is_made() ->
 
 
 @pytest.mark.parametrize("lost_after", [0, 300])
-@settings(max_examples=15, deadline=None)
+@examples(15, otherwise=3)
 @given(history=st.binary(min_size=20, max_size=80))
 def test_whatever_is_lost_or_late_no_gang_runs_twice_and_all_that_fit_run_in_the_end(
     lost_after: int, history: bytes

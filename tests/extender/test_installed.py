@@ -168,6 +168,7 @@ def test_the_webhooks_authority_gets_into_its_configuration(cluster: Cluster) ->
     assert run_certs(cluster, BASE / "certs.yaml") == f"Secret {secret} kept\n"
 
 
+@pytest.mark.variant
 def test_it_gets_into_those_for_appwrappers_too(cluster: Cluster, tmp_path: Path) -> None:
     """With the command that the component gives muster-certs."""
     objects = built(cluster, combination(tmp_path / "overlay", ["app-wrapper"]))
@@ -323,6 +324,7 @@ def put(cluster: Cluster, *objects: Json) -> None:
         )
 
 
+@pytest.mark.variant
 def test_no_pod_is_refused_while_the_webhooks_certificate_is_rolled_over(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def test_a_ray_cluster_that_is_partly_pending_becomes_a_gang_that_waits_for_the_
     assert pins == [[], [], [], [plot.node("n-0")], [plot.node("n-1")]]
 
 
+@pytest.mark.variant
 def test_a_part_that_never_ran_whole_is_given_back_and_starts_whole_later(
     plot: Plot, crew: Crew
 ) -> None:

@@ -167,6 +167,7 @@ def begin(outage: str, member: Member, match: Match = every) -> Fault:
     return fault
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize(
     "outage", [*OUTAGES, *(pytest.param(each, marks=pytest.mark.long) for each in FURTHER)]
 )

@@ -24,6 +24,7 @@ def held() -> Json:
     return cluster
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("write", [pytest.param(is_resumption, marks=pytest.mark.long), is_release])
 def test_the_next_leader_goes_on_and_late_writes_are_refused(
     plot: Plot, chronicle: Chronicle, crew: Crew, write: Match

@@ -137,6 +137,7 @@ def test_a_gang_deleted_before_anything_is_pinned_is_fenced_by_the_next_leader(
     assert not problems(chronicle.ledger, {plot.node(f"n-{i}"): 1 for i in range(PODS)})
 
 
+@pytest.mark.variant
 def test_a_node_that_dies_before_the_bind_is_replaced(
     plot: Plot, chronicle: Chronicle, crew: Crew, scheduler: Process
 ) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.forecast.changes import Added, Changes
@@ -26,6 +26,7 @@ from tests.coordinator.device_world import (
 from tests.coordinator.held import held
 from tests.coordinator.replica import WALL
 from tests.coordinator.world import World
+from tests.examples import examples
 from tests.forecast.pictures import HOUR, pictured
 from tests.forecast.test_properties import starts
 from tests.kube.devices.objects import GPU
@@ -122,7 +123,7 @@ some = st.lists(
 
 
 @given(some)
-@settings(max_examples=12, deadline=None)
+@examples(12, otherwise=3)
 def test_gangs_start_as_they_do_once_the_others_end(
     found: list[tuple[int, float, str, bool]],
 ) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.forecast.changes import Added, Changes
@@ -13,6 +13,7 @@ from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, Json, node
 from tests.coordinator.replica import WALL
 from tests.coordinator.world import World
+from tests.examples import examples
 from tests.forecast.pictures import HOUR, lasting, pictured
 
 gangs = st.lists(
@@ -35,7 +36,7 @@ def world_of(when_blocked: str, found: list[tuple[int, float]], nodes: int = 2) 
 
 
 @given(rules, gangs)
-@settings(max_examples=8, deadline=None)
+@examples(8, otherwise=2)
 def test_gangs_start_as_they_do_once_the_others_end(
     when_blocked: str, found: list[tuple[int, float]]
 ) -> None:
@@ -77,7 +78,7 @@ def admitted_at(world: World, name: str) -> float:
 
 
 @given(rules, gangs)
-@settings(max_examples=6, deadline=None)
+@examples(6, otherwise=2)
 def test_estimates_are_not_before_now_and_within_their_range(
     when_blocked: str, found: list[tuple[int, float]]
 ) -> None:
@@ -92,13 +93,13 @@ def test_estimates_are_not_before_now_and_within_their_range(
 
 
 @given(rules, gangs)
-@settings(max_examples=6, deadline=None)
+@examples(6, otherwise=2)
 def test_no_change_changes_nothing(when_blocked: str, found: list[tuple[int, float]]) -> None:
     assert what_if(pictured(world_of(when_blocked, found)), Changes()).effects == ()
 
 
 @given(gangs, st.integers(1, 3))
-@settings(max_examples=8, deadline=None)
+@examples(8, otherwise=2)
 def test_the_head_of_the_only_strict_queue_starts_no_later_with_more_nodes(
     found: list[tuple[int, float]], more: int
 ) -> None:

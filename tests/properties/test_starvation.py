@@ -154,7 +154,7 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     return queues, nodes, large, own + apart
 
 
-@examples(40, otherwise=10)
+@examples(40, otherwise=4)
 @given(busy_clusters())
 def test_a_large_gang_starts_within_a_bound_while_small_ones_go_on_arriving(
     cluster: tuple[list[Queue], list[Node], Job, list[Stream]],

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.devices.node_index import DeviceFacts
@@ -14,6 +14,7 @@ from scheduling.model.pod import PodShape
 from scheduling.model.shape.node_restrictions import with_claims
 from scheduling.model.verdict import Admitted, Reason, Refusal
 from tests.builders import GPU, columns, gang, group, node, shape
+from tests.examples import examples
 from tests.scheduling.devices.builders import CLASS, DRIVER, RULES, claim, exactly, slice_of
 from tests.scheduling.test_cycle_devices import decide, gpus, nodes_of, verdicts, workers
 
@@ -93,7 +94,7 @@ WORLDS = st.lists(
 GROUPS = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), min_size=1, max_size=2)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, otherwise=37)
 @given(WORLDS, GROUPS)
 def test_it_is_admitted_just_where_some_placement_holds(
     world: list[tuple[int, int, int]], groups: list[tuple[int, int]]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 STAYS = """
@@ -54,6 +56,7 @@ def run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 LIMITS = "[pytest]\ntimeout_grace = 1\n"
 
 
+@pytest.mark.long
 def test_a_worker_whose_test_goes_on_after_its_limit_ends_and_names_it(tmp_path: Path) -> None:
     """The run fails, and no test is run again, however far the other worker is."""
     (tmp_path / "pytest.ini").write_text(LIMITS)
@@ -67,6 +70,7 @@ def test_a_worker_whose_test_goes_on_after_its_limit_ends_and_names_it(tmp_path:
     assert "= 1 failed" in done.stdout
 
 
+@pytest.mark.long
 def test_a_fixture_that_hangs_after_its_test_failed_ends_the_run(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text(LIMITS)
     (tmp_path / "test_a.py").write_text(STAYS_IN_A_FIXTURE)
@@ -83,6 +87,7 @@ def pytest_exception_interact():
 """
 
 
+@pytest.mark.long
 def test_a_fixture_that_hangs_after_pytest_itself_failed_ends_the_run(tmp_path: Path) -> None:
     """So it is where the limit of the test comes while pytest reports its failure."""
     (tmp_path / "pytest.ini").write_text(LIMITS)

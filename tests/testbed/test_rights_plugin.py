@@ -60,6 +60,7 @@ def test_a_refusal_fails_every_run(tmp_path: Path) -> None:
     assert said[at + 1 :] == ["refused: muster-webhook: list secrets (some-cluster)"]
 
 
+@pytest.mark.long
 def test_a_whole_run_fails_for_what_no_worker_used(tmp_path: Path) -> None:
     ignored = ("--override-ini=python_functions=test_all_but*",)
     *said, counted, status = run(tmp_path, "-n1", *WHOLE, *ignored)

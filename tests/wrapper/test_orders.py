@@ -4,9 +4,10 @@ import copy
 import itertools
 from collections.abc import Callable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.wrapper.fake_api import over_quota, refused, unanswered
 from tests.wrapper.world import World, codeflare, config_map, job, with_wrapper
 
@@ -60,7 +61,7 @@ DEEDS: dict[str, Callable[[World], None]] = {
 }
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80, otherwise=20)
 @given(
     st.lists(
         st.tuples(st.sampled_from(sorted(DEEDS)), st.sampled_from([0, 0, 3, 120])), max_size=25

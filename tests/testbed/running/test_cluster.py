@@ -22,7 +22,7 @@ from testbed.standing import birth
 from testbed.waiting import wait_until
 from tests.children import child
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.variant]
 
 ROOT = Path(__file__).parents[3]
 

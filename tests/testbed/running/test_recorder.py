@@ -16,7 +16,7 @@ from testbed.recorder import Recorder
 from testbed.waiting import wait_until
 from tests.testbed.running.conftest import SMALL
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.variant]
 
 
 @pytest.fixture(scope="module")

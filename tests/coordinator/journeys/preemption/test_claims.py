@@ -1,6 +1,6 @@
 """Gangs with devices by claim that end for others: their devices are free once their claims are."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.coordinator.api import key_of
@@ -15,6 +15,7 @@ from tests.coordinator.device_world import (
 from tests.coordinator.journeys.preemption.worlds import IN_TEAM, LOWER, evicted, urgent
 from tests.coordinator.journeys.queues.worlds import phases, queue
 from tests.coordinator.world import World
+from tests.examples import examples
 
 PROTECTED = "resource.kubernetes.io/delete-protection"
 
@@ -132,8 +133,8 @@ some = st.lists(
 )
 
 
+@examples(15, otherwise=4)
 @given(some)
-@settings(max_examples=15, deadline=None)
 def test_in_the_end_no_gang_waits_for_devices_that_lower_ones_have(
     found: list[tuple[int, int, bool]],
 ) -> None:
