@@ -266,10 +266,7 @@ async def expect_closed(server: Server, port: str, reason: str, least: int) -> N
 
 @pytest.mark.parametrize(
     "program",
-    [
-        "coordinator",
-        *(pytest.param(each, marks=pytest.mark.long) for each in ("webhook", "extender")),
-    ],
+    [pytest.param(each, marks=pytest.mark.long) for each in ("coordinator", "webhook", "extender")],
 )
 async def test_idle_connections_to_a_health_port(
     program: str, api: FakeApi, tmp_path: Path
@@ -285,7 +282,7 @@ async def test_idle_connections_to_a_health_port(
     ("program", "port", "call", "count"),
     [
         ("webhook", "reviews", REVIEW, MANY),
-        ("extender", "scheduler", QUESTION, MANY),
+        pytest.param("extender", "scheduler", QUESTION, MANY, marks=pytest.mark.long),
         pytest.param("webhook", "reviews", REVIEW, MOST, marks=pytest.mark.long),
     ],
 )

@@ -223,7 +223,7 @@ def two_ways_to_starve(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, l
     return queues, nodes, large, [draw(streams(name, queue, (-1,))) for name, queue in names]
 
 
-@examples(16, otherwise=5)
+@examples(16, otherwise=3)
 @given(two_ways_to_starve())
 def test_a_large_gang_starts_within_a_bound_where_it_lacks_nodes_and_quota_in_turn(
     cluster: tuple[list[Queue], list[Node], Job, list[Stream]],
@@ -290,7 +290,7 @@ def heavy_users(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[Str
     return queues, [Node(gpus, 8)], large, mine + others
 
 
-@examples(16, otherwise=5)
+@examples(16, otherwise=3)
 @given(heavy_users())
 def test_a_gang_of_the_heaviest_namespace_starts_within_the_same_bound(
     cluster: tuple[list[Queue], list[Node], Job, list[Stream]],

@@ -45,7 +45,10 @@ def completes(world: World) -> None:
 JOURNEYS: tuple[Journey, ...] = (starts, starts_and_stops, cannot_be_created, completes)
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "late",
+    [pytest.param(False, marks=pytest.mark.long, id="before"), pytest.param(True, id="after")],
+)
 @pytest.mark.parametrize("journey", JOURNEYS, ids=lambda each: each.__name__)
 def test_a_leader_may_be_killed_at_every_request(journey: Journey, late: bool) -> None:
     """The API server of the tests refuses what is created or deleted without being announced."""

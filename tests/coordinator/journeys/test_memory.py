@@ -127,7 +127,9 @@ def traced() -> Iterator[None]:
     "spec",
     [pytest.param(of_invented_resources, marks=pytest.mark.long), of_invented_constraints],
 )
-@pytest.mark.parametrize("program", ["coordinator", "extender"])
+@pytest.mark.parametrize(
+    "program", ["coordinator", pytest.param("extender", marks=pytest.mark.long)]
+)
 def test_pods_that_are_gone_leave_little(
     request: pytest.FixtureRequest,
     traced: None,

@@ -1,5 +1,7 @@
 """Gangs that lack room hold nothing, say why, and start whole."""
 
+import pytest
+
 from coordinator.messages.actions import WriteGangStatus
 from coordinator.record.urgency import QUIET_DELAY
 from kube.objects import names
@@ -111,6 +113,7 @@ def test_nine_of_ten_pods_that_would_fit_take_nothing_from_others() -> None:
     assert (world.bound("a"), world.bound("b")) == ({}, {"n1": 9})
 
 
+@pytest.mark.long
 def test_a_gang_that_waits_for_a_week_has_the_same_pods_and_says_why() -> None:
     """Nothing fails or recreates them, and what is said of them is there to be read."""
     world = World(node("n1", cpu=4), foreign_pod("x", "n1", cpu=2))
