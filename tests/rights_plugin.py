@@ -21,7 +21,7 @@ from testbed.cluster import Cluster
 from testbed.rights import Grant, Uses, grants_of
 
 MANIFESTS = Path(__file__).parent.parent / "manifests"
-WHOLE = "variant or not long"
+WHOLE = "controlplane and (variant or not long)"
 """The expression of markers with which `make test-rights` runs what uses all rights."""
 
 _OUTPUT = "rights"
