@@ -42,7 +42,7 @@ _APART = (
 # How long an example takes says something of the machine, not of the code.
 settings.register_profile("muster", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # A few examples, for quick answers.
-settings.register_profile("quick", settings.get_profile("muster"), max_examples=15)
+settings.register_profile("quick", settings.get_profile("muster"), max_examples=10)
 # The same examples every time, so that a change is never refused for what another one brought.
 # An eighth of them, for what is tried again each time finds little more by number: all of them, new
 # ones too, are for `make test-long`.

@@ -76,7 +76,7 @@ def test_an_image_is_called_in_lower_case() -> None:
     assert done.stdout.splitlines()[-1] == "docker push ghcr.io/some-org/muster:1.2.3-RC1"
 
 
-def test_make_test_tries_a_fifth_of_the_examples_and_the_same_each_time() -> None:
+def test_make_test_tries_an_eighth_of_the_examples_and_the_same_each_time() -> None:
     """Soundness rests on their number: only test-unit tries fewer, and test-long all, new ones."""
     used = dict(
         re.findall(r'-m "(.*)" --hypothesis-profile=(\w+)', (ROOT / "Makefile").read_text())
@@ -84,8 +84,8 @@ def test_make_test_tries_a_fifth_of_the_examples_and_the_same_each_time() -> Non
     assert used == {"not long": "repeatable", "not controlplane and not long": "quick"}
     names = ("repeatable", "quick", "muster")
     repeatable, quick, whole = (settings.get_profile(name) for name in names)
-    assert (repeatable.max_examples, repeatable.derandomize) == (20, True)
-    assert (quick.max_examples, whole.max_examples) == (15, 100)
+    assert (repeatable.max_examples, repeatable.derandomize) == (12, True)
+    assert (quick.max_examples, whole.max_examples) == (10, 100)
 
 
 def test_make_test_long_says_what_it_skips_and_why() -> None:

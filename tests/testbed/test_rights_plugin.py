@@ -20,9 +20,12 @@ OTHER = GRANT._replace(verb="patch")
 ROW = Rare("r", "patch", "deployments.apps", "for the sake of the example")
 
 FILE = """
+import pytest
 from testbed.cluster import Cluster
 from testbed.rights import Asked
 from tests.rights_plugin import RARE
+
+pytestmark = pytest.mark.controlplane
 
 def test_refused():
     refused = Asked("muster-webhook", "list", "", "secrets", "", "", allowed=False)
@@ -35,14 +38,16 @@ def test_all_but_one_are_used():
                      and not any(row.covers(each) for row in RARE))
 """
 TITLE = "rights of Muster's service accounts"
-WHOLE = ("-m", "variant or not long")
+WHOLE = ("-m", "controlplane and (variant or not long)")
 
 
 def run(directory: Path, *arguments: str) -> list[str]:
     """Run a test of this file in a tree of its own; its output, and at last the exit status."""
     (directory / "tests").mkdir()
     (directory / "tests" / "test_some.py").write_text(FILE)
-    (directory / "pytest.ini").write_text("[pytest]\ntestpaths = tests\nmarkers = long: long\n")
+    (directory / "pytest.ini").write_text(
+        "[pytest]\ntestpaths = tests\nmarkers =\n    long: long\n    controlplane: real\n"
+    )
     command = [sys.executable, "-m", "pytest", "-p", "tests.rights_plugin", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
     environment.pop("PYTEST_XDIST_WORKER", None)
