@@ -76,8 +76,15 @@ def test_a_whole_run_fails_for_what_no_worker_used(tmp_path: Path) -> None:
 
 
 Source = pytest.Config.ArgsSource
-EVERYTHING = {"keyword": "", "deselect": None, "ignore": None, "ignore_glob": None, "lf": False,
-              "collectonly": False, "markexpr": "controlplane and (variant or not long)"}  # fmt: skip
+EVERYTHING = {
+    "keyword": "",
+    "deselect": None,
+    "ignore": None,
+    "ignore_glob": None,
+    "lf": False,
+    "collectonly": False,
+    "markexpr": "controlplane and (variant or not long)",
+}
 
 
 def test_the_run_of_make_test_rights_is_whole() -> None:
