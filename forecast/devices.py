@@ -28,7 +28,7 @@ from scheduling.model.devices.resource_claim import (
     ClaimSpec,
     ResourceClaim,
 )
-from scheduling.model.devices.resource_slice import DeviceID, NodeAccess
+from scheduling.model.devices.resource_slice import NodeAccess
 
 Key = tuple[str, str]
 
@@ -43,7 +43,7 @@ class Giving:
         self._known, self._cache = known, known.cache
         self._nodes: NodeDevicesIndex | None = None
         self._given: dict[Key, ResourceClaim] = {}
-        self._taken: defaultdict[str, set[DeviceID]] = defaultdict(set)
+        self._taken: defaultdict[str, list[AllocatedDevice]] = defaultdict(list)
 
     def to(self, pod: ObservedPod, node: str) -> tuple[ObservedPod, tuple[ResourceClaim, ...]]:
         """Return a pod that names all its claims, and those of them that changed."""
@@ -70,7 +70,7 @@ class Giving:
         lacking = [each for each in claims if each.allocation is None]
         found = iter(self._devices([each.spec for each in lacking], node))
         for each in claims:
-            got = each.allocation or Allocation(next(found, ()))
+            got = each.allocation or Allocation(_named_shares(next(found, ()), each.uid))
             users = tuple(dict.fromkeys((*each.reserved_for, pod.uid)))
             kept = got if got.devices or each.allocation else None
             yield replace(each, allocation=kept, reserved_for=users)
@@ -84,11 +84,11 @@ class Giving:
             return ()
         nodes = self._nodes = self._nodes or self._index()
         there, mine = nodes.of(node), self._taken[name]
-        in_use = there.in_use | mine
+        in_use = there.in_use.plus(mine)
         found = allocate(specs, there.pools, in_use, nodes.rules, StepBudget(STEPS))
         if not isinstance(found, Allocated):
             return ()
-        mine |= {each.device for claim in found.claims for each in claim}
+        mine += found.given
         return found.claims
 
     def _index(self) -> NodeDevicesIndex:
@@ -96,6 +96,14 @@ class Giving:
         devices, memory = self._cache.devices, self._known.cycles.memory
         facts = known_devices(devices.index, devices.selectors)
         return DeviceRoom.of(facts, memory.room.devices if memory else None).nodes
+
+
+def _named_shares(given: Iterable[AllocatedDevice], claim: str) -> tuple[AllocatedDevice, ...]:
+    """Tell the shares of one device apart, as kube-scheduler does."""
+    return tuple(
+        each if each.consumed is None else replace(each, share_id=f"{claim}/{at}")
+        for at, each in enumerate(given)
+    )
 
 
 def _named(asked: PodClaim, claim: ResourceClaim) -> PodClaim:

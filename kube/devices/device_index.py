@@ -15,6 +15,7 @@ from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.resource_slices import ReadSlice
 from kube.devices.taint_rules import DeviceTaintRule, tainted
 from scheduling.model.devices.features import DEFAULT_FEATURES, Features
+from scheduling.model.devices.in_use import TakenDevice, taken_of
 from scheduling.model.devices.resource_claim import (
     Allocation,
     ClaimSpec,
@@ -22,7 +23,7 @@ from scheduling.model.devices.resource_claim import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.model.devices.resource_slice import ResourceSlice
 from scheduling.state.bounded_cache import MIB, Interned
 
 MOST_CLAIMS: Final = 2_000
@@ -57,8 +58,8 @@ class DeviceIndex:
         """Grows with each change of a template."""
         self.claims: dict[Key, ResourceClaim] = {}
         self.templates: dict[Key, ResourceClaimTemplate] = {}
-        self.taken: dict[DeviceID, Key] = {}
-        """Devices that a claim was given for itself alone, and that claim."""
+        self.taken: dict[TakenDevice, Key] = {}
+        """Devices and shares that a claim was given, not to look at alone, and that claim."""
         self.unallocated: set[Key] = set()
         """Claims that were given nothing yet."""
         self.unseen: set[type[DeviceFact]] = {watch.fact for watch in DEVICE_WATCHES}
@@ -228,7 +229,7 @@ def _allocation(claim: ResourceClaim | None) -> Allocation | None:
     return None if claim is None else claim.allocation
 
 
-def given_to(claim: ResourceClaim) -> list[DeviceID]:
-    """Return the devices that a claim has for itself alone."""
+def given_to(claim: ResourceClaim) -> list[TakenDevice]:
+    """Return the devices, and shares of devices, that a claim takes from others."""
     given = claim.allocation.devices if claim.allocation else ()
-    return [each.device for each in given if not each.admin_access]
+    return [taken_of(each) for each in given if not each.admin_access]

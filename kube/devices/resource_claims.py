@@ -6,6 +6,7 @@ takes the devices that it was given.
 
 from typing import Any, Final
 
+from kube.devices.capacity import amounts, asked_capacity
 from kube.devices.common import LONGEST_SELECTORS, controller, nodes, selectors, tolerations
 from kube.devices.json_fields import Fields, Problems
 from kube.objects.core import DeviceObject
@@ -14,7 +15,9 @@ from scheduling.model.devices.resource_claim import (
     Allocation,
     AllocationMode,
     ClaimSpec,
+    Constraint,
     DeviceRequest,
+    DistinctAttribute,
     MatchAttribute,
     Request,
     ResourceClaim,
@@ -24,6 +27,12 @@ from scheduling.model.devices.resource_slice import DeviceID
 
 DECIDING: Final = ("bindingConditions", "skipNodeOperations")
 """Fields of a device that was given: a node is refused for the sake of what stands there."""
+
+CONSTRAINTS: Final[dict[str, type[Constraint]]] = {
+    "matchAttribute": MatchAttribute,
+    "distinctAttribute": DistinctAttribute,
+}
+"""In the order in which kube-scheduler asks for them."""
 
 MODES: Final = {"": AllocationMode.EXACT_COUNT, **{mode.value: mode for mode in AllocationMode}}
 
@@ -64,7 +73,8 @@ def claim_spec(spec: Any, path: str, problems: Problems | None = None) -> ClaimS
     devices.unknown("requests", "constraints", "config")
     # One that asks for nothing known is noted as a problem; the core takes none without choices.
     requests = tuple(r for r in map(_request, devices.parts("requests")) if r.alternatives)
-    constraints = tuple(filter(None, map(_constraint, devices.parts("constraints"))))
+    found = map(_constraint, devices.parts("constraints"))
+    constraints = tuple(each for each in found if each is not None)
     if _selector_bytes(requests) > LONGEST_SELECTORS:
         problems.note(f"{path}: selectors of more than {LONGEST_SELECTORS} bytes")
         requests = ()
@@ -102,10 +112,9 @@ def _wanted(fields: Fields, name: str) -> DeviceRequest:
         own.problems.note(f"{own.path}.count {count} is not positive")
     if own.flag("adminAccess"):
         own.problems.note("adminAccess (ask for devices of your own instead)")
-    if next(own.part("capacity").named("requests"), None) is not None:
-        own.problems.note("capacity (ask for whole devices instead)")
     if own.plain("derivedAttributes"):
         own.problems.note("derivedAttributes (match an attribute of the devices instead)")
+    capacity = asked_capacity(own)
     return DeviceRequest(
         name=name,
         device_class=own.text("deviceClassName"),
@@ -114,19 +123,17 @@ def _wanted(fields: Fields, name: str) -> DeviceRequest:
         count=count,
         tolerations=tolerations(own),
         unsupported=own.problems.all,
+        capacity=capacity,
     )
 
 
-def _constraint(fields: Fields) -> MatchAttribute | None:
-    fields.unknown("requests", "matchAttribute", "distinctAttribute")
-    requests = fields.texts("requests")
-    if "distinctAttribute" in fields:
-        fields.problems.note("distinctAttribute (leave the constraint out)")
-        return None
-    if "matchAttribute" not in fields:
+def _constraint(fields: Fields) -> Constraint | None:
+    fields.unknown("requests", *CONSTRAINTS)
+    kind = next((each for each in CONSTRAINTS if each in fields), None)
+    if kind is None:
         fields.problems.note(f"{fields.path} is no constraint that is known")
         return None
-    return MatchAttribute(fields.text("matchAttribute"), requests)
+    return CONSTRAINTS[kind](fields.text(kind), fields.texts("requests"))
 
 
 # ---- what was given
@@ -148,5 +155,10 @@ def allocation(fields: Fields) -> Allocation:
 
 
 def _allocated(fields: Fields) -> AllocatedDevice:
+    """Read a device that was given; a share of which the amount is not read takes all of it."""
     device = DeviceID(fields.text("driver"), fields.text("pool"), fields.text("device"))
-    return AllocatedDevice(fields.text("request"), device, fields.flag("adminAccess"))
+    share = fields.text("shareID")
+    consumed = amounts(dict(fields.named("consumedCapacity"))) if share else None
+    return AllocatedDevice(
+        fields.text("request"), device, fields.flag("adminAccess"), share, consumed
+    )

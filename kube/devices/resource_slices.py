@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from kube.devices.capacity import plain_capacities, shared_capacities
 from kube.devices.cel.faults import CelError, NotReadable
 from kube.devices.cel.values import version
 from kube.devices.common import nodes, taint
@@ -97,6 +98,7 @@ def _device(found: Fields, driver: str, of_slice: tuple[str, ...]) -> Device:
         if wanted:
             problems.note(key)
     attributes, capacity = _content(fields)
+    capacities = shared_capacities(fields) if shared else plain_capacities(capacity)
     return Device(
         name=fields.text("name"),
         content=DeviceContent(driver, attributes, capacity, shared),
@@ -105,6 +107,7 @@ def _device(found: Fields, driver: str, of_slice: tuple[str, ...]) -> Device:
         consumes_counters=consumed_counters(fields) if "consumesCounters" in fields else (),
         binding_conditions=bool(fields.plain("bindingConditions")),
         unsupported=tuple(sorted({*of_slice, *problems.all})),
+        capacities=capacities,
     )
 
 
@@ -122,8 +125,10 @@ def _content(fields: Fields) -> tuple[Attributes, tuple[tuple[str, str], ...]]:
 
 def _not_modelled(fields: Fields) -> Iterator[tuple[str, bool]]:
     yield "nodeAllocatableResources", bool(fields.plain("nodeAllocatableResources"))
-    policies = (each for _, each in fields.named("capacity") if isinstance(each, dict))
-    yield "requestPolicy of a capacity", any("requestPolicy" in each for each in policies)
+    found = [each for _, each in fields.named("capacity") if isinstance(each, dict)]
+    alone = not fields.flag("allowMultipleAllocations")
+    yield "requestPolicy of a capacity", alone and any("requestPolicy" in each for each in found)
+    yield "negative capacity", any(str(each.get("value", ""))[:1] == "-" for each in found)
 
 
 def _attributes(fields: Fields) -> Iterator[tuple[str, Attribute]]:

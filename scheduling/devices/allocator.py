@@ -6,10 +6,9 @@ undone within the pod, the first full solution taken. Asked in the same order, i
 selector that fails.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from enum import Enum, auto
 
-from scheduling.devices.counters import CountersLeft
 from scheduling.devices.outcome import (
     Allocated,
     NotAllocated,
@@ -19,20 +18,20 @@ from scheduling.devices.outcome import (
     Unsupported,
 )
 from scheduling.devices.pools import SLICE_COUNTS, Pool, PoolDevice, are_open
+from scheduling.devices.search.constraints import DISTINCT, Constraining, Reading, readings
+from scheduling.devices.search.counters import CountersLeft
 from scheduling.devices.selection import Rules, tolerated
 from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.devices.wanted import Refused, Wanted, WantedClaim, wanted_by
-from scheduling.model.devices.resource_claim import (
-    MAX_DEVICES,
-    AllocatedDevice,
-    ClaimSpec,
-    MatchAttribute,
-)
-from scheduling.model.devices.resource_slice import Attribute, DeviceID
+from scheduling.model.devices.capacity import Thousandths, added, leaves
+from scheduling.model.devices.in_use import InUse
+from scheduling.model.devices.resource_claim import MAX_DEVICES, AllocatedDevice, ClaimSpec
+from scheduling.model.devices.resource_slice import DeviceID
 
 MAX_CLAIMS = 8
 """More claims of one pod are not judged: the search is as deep as they have devices."""
 
+COUNTERS_OF_SHARES = "counters of a device of which shares without capacity are taken"
 PARTS_OF_POOLS = "pools that are incomplete or invalid, on Kubernetes 1.34"
 TOO_MANY_CLAIMS = f"more than {MAX_CLAIMS} resource claims in one pod"
 
@@ -47,11 +46,26 @@ class _Progress(Enum):
 def allocate(
     claims: Sequence[ClaimSpec],
     pools: tuple[Pool, ...],
-    in_use: Container[DeviceID],
+    in_use: InUse,
     rules: Rules,
     steps: StepBudget,
 ) -> Outcome:
-    """Return what kube-scheduler allocates."""
+    """Return what kube-scheduler allocates; Unsupported where its versions differ in that."""
+    answers = [_answer(claims, pools, in_use, rules, steps, read) for read in readings(claims)]
+    if all(each == answers[0] for each in answers):
+        return answers[0]
+    return next((each for each in answers if isinstance(each, Undecided)), Unsupported(DISTINCT))
+
+
+def _answer(
+    claims: Sequence[ClaimSpec],
+    pools: tuple[Pool, ...],
+    in_use: InUse,
+    rules: Rules,
+    steps: StepBudget,
+    read: Reading,
+) -> Outcome:
+    """Return what kube-scheduler allocates, if it keeps to constraints in such a way."""
     if len(claims) > MAX_CLAIMS:
         return Unsupported(TOO_MANY_CLAIMS)
     if any(pool.unsupported == SLICE_COUNTS for pool in pools):
@@ -62,8 +76,8 @@ def allocate(
         found for pool in pools if not (pool.incomplete or pool.invalid) for found in pool.devices
     )
     try:
-        wanted = [wanted_by(claim, pools, devices, rules) for claim in claims]
-        constraints = [[_Matching(each) for each in claim.constraints] for claim in claims]
+        wanted = [wanted_by(claim, pools, devices, in_use, rules) for claim in claims]
+        constraints = [[read(each) for each in claim.constraints] for claim in claims]
         left = CountersLeft(pools, in_use, rules.features)
         search = _Search(wanted, constraints, devices, in_use, left, rules, steps)
         return _outcome(search.run(), search, pools)
@@ -82,42 +96,15 @@ def _outcome(progress: _Progress, search: "_Search", pools: tuple[Pool, ...]) ->
     return NotAllocated(Refusal.POOL_INVALID if invalid else Refusal.NO_DEVICES, invalid)
 
 
-class _Matching:
-    """A matchAttribute constraint, and the value of the devices that it has met so far."""
-
-    def __init__(self, constraint: MatchAttribute) -> None:
-        self._constraint = constraint
-        self._requests = frozenset(constraint.requests)
-        self._value: Attribute | None = None
-        self._devices = 0
-
-    def concerns(self, wanted: Wanted) -> bool:
-        """Say whether it constrains the devices of a request."""
-        return not self._requests or not self._requests.isdisjoint(wanted.names)
-
-    def add(self, found: PoolDevice) -> bool:
-        """Note a device, if it has the value of those before."""
-        value = found.device.content.attribute(self._constraint.attribute)
-        if value is None or (self._devices and value != self._value):
-            return False
-        self._value = value
-        self._devices += 1
-        return True
-
-    def remove(self) -> None:
-        """Forget a device."""
-        self._devices -= 1
-
-
 class _Search:
     """One run of the allocator; `results` are the devices chosen so far for each claim."""
 
     def __init__(
         self,
         wanted: Sequence[WantedClaim],
-        constraints: Sequence[Sequence[_Matching]],
+        constraints: Sequence[Sequence[Constraining]],
         devices: Sequence[PoolDevice],
-        in_use: Container[DeviceID],
+        in_use: InUse,
         left: CountersLeft,
         rules: Rules,
         steps: StepBudget,
@@ -126,7 +113,8 @@ class _Search:
         self._wanted, self._constraints = wanted, constraints
         self._devices, self._rules = devices, rules
         self._in_use, self._chosen = in_use, set[DeviceID]()
-        self._left, self._taken = left, list[PoolDevice]()
+        self._shares: dict[DeviceID, list[Thousandths]] = {}
+        self._left, self._taken = left, list[tuple[PoolDevice, bool]]()
         self._steps = steps
 
     def run(self) -> _Progress:
@@ -186,28 +174,60 @@ class _Search:
             return False
         if wanted.every is None and not wanted.selects(position, found, self._rules):
             return False
-        if not self._left.take(found):
+        amounts = wanted.takes(found)
+        if amounts is None or not self._has_left(found, amounts):
+            return False
+        counts = not self._is_charged(found)
+        if counts and not self._left.take(found):
             return False
         if not (
             tolerated(wanted.asked, found, self._rules.features)
             and self._constrain(claim, wanted, found)
         ):
-            self._left.give_back(found)
+            if counts:
+                self._left.give_back(found)
             return False
         if found.unsupported:
             raise Refused(Unsupported(found.unsupported))
-        self._chosen.add(found.id)
-        self._taken.append(found)
-        self.results[claim].append(AllocatedDevice(wanted.name, found.id))
+        self._taken.append((found, counts))
+        self._note(claim, wanted, found, amounts)
         return True
+
+    def _is_charged(self, found: PoolDevice) -> bool:
+        """Say whether the counters of a device are charged already, for a share of it.
+
+        1.36 charges them anew where that share takes no capacity.
+        """
+        before = self._in_use.consumed(found.id) if found.shared else None
+        if before == () and found.device.consumes_counters:
+            raise Refused(Unsupported(COUNTERS_OF_SHARES))
+        return before is not None or bool(self._shares.get(found.id))
+
+    def _has_left(self, found: PoolDevice, amounts: Thousandths) -> bool:
+        """Say whether a shared device has so much left, beside what this pod takes of it."""
+        if not found.shared:
+            return True
+        before = self._in_use.consumed(found.id) or ()
+        for each in self._shares.get(found.id, ()):
+            before = added(before, each)
+        return leaves(amounts, before, found.device.capacities or ())
+
+    def _note(self, claim: int, wanted: Wanted, found: PoolDevice, amounts: Thousandths) -> None:
+        """Keep a choice: the whole device, or a share of it."""
+        if found.shared:
+            self._shares.setdefault(found.id, []).append(amounts)
+        else:
+            self._chosen.add(found.id)
+        consumed = amounts if found.shared else None
+        self.results[claim].append(AllocatedDevice(wanted.name, found.id, consumed=consumed))
 
     def _constrain(self, claim: int, wanted: Wanted, found: PoolDevice) -> bool:
         """Add a device to the constraints of its claim; mode All has no other device to try."""
-        added: list[_Matching] = []
+        added: list[Constraining] = []
         for each in self._concerning(claim, wanted):
-            if not each.add(found):
+            if not each.add(wanted, found):
                 for other in added:
-                    other.remove()
+                    other.remove(wanted)
                 if wanted.every is not None:
                     raise Refused(NotAllocated(Refusal.CONSTRAINT, "/".join(found.id)))
                 return False
@@ -216,10 +236,16 @@ class _Search:
 
     def _give_back(self, claim: int, wanted: Wanted) -> None:
         """Undo the last choice."""
-        self._chosen.discard(self.results[claim].pop().device)
-        self._left.give_back(self._taken.pop())
+        found, counts = self._taken.pop()
+        self.results[claim].pop()
+        if found.shared:
+            self._shares[found.id].pop()
+        else:
+            self._chosen.discard(found.id)
+        if counts:
+            self._left.give_back(found)
         for each in self._concerning(claim, wanted):
-            each.remove()
+            each.remove(wanted)
 
-    def _concerning(self, claim: int, wanted: Wanted) -> list[_Matching]:
+    def _concerning(self, claim: int, wanted: Wanted) -> list[Constraining]:
         return [each for each in self._constraints[claim] if each.concerns(wanted)]

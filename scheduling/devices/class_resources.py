@@ -3,7 +3,8 @@
 The resource has the name that Kubernetes gives a class. A device counts where a claim of its class
 alone would find it: one of several classes counts in each. Devices that are tainted, or of which
 not all is modelled, count only while a claim has them, as an unhealthy device of a plugin is left
-out of what its node offers.
+out of what its node offers. A device of which claims have shares is neither free nor taken, and
+does not count.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,7 +83,7 @@ class _Counts:
     ) -> None:
         """Count the devices of one node."""
         for name, ids in devices.by_class(rules).items():
-            taken, coming = len(ids & devices.in_use), len(ids & promised)
+            taken, coming = len(ids & devices.in_use.devices), len(ids & promised)
             self.there.put(name, at, len(ids))
             self.used.put(name, at, taken + coming)
             if coming:
@@ -110,13 +111,12 @@ class _Rows:
 
 def foreseen(node: NodeDevices, pending: Pending, rules: Rules) -> frozenset[DeviceID]:
     """Return the devices that pods on their way will get, as far as that is foreseen."""
-    taken = set(node.in_use)
+    taken = node.in_use
     for claims in _each(pending):
         outcome = allocate(claims, node.pools, taken, rules, StepBudget(STEPS))
         if isinstance(outcome, Allocated):
-            given = (each for claim in outcome.claims for each in claim)
-            taken.update(each.device for each in given if not each.admin_access)
-    return frozenset(taken - node.in_use)
+            taken = taken.plus(each for each in outcome.given if not each.admin_access)
+    return taken.devices - node.in_use.devices
 
 
 def _each(pending: Iterable[tuple[Claims, int]]) -> Iterator[Claims]:

@@ -1,8 +1,8 @@
 """Counts devices, where that says the same as allocating them in any order.
 
 So it is where all requests ask for a number of devices, without constraints and alternatives, and
-the devices that suit one request are the same as those that suit another, or quite others, and
-consume no counters.
+the devices that suit one request are the same as those that suit another, or quite others,
+consume no counters and are not shared.
 """
 
 from collections import Counter
@@ -94,7 +94,7 @@ def _countable(claim: ClaimSpec) -> bool:
         not (claim.constraints or claim.unsupported)
         and len(asked) == len(claim.requests)
         and all(each.mode is AllocationMode.EXACT_COUNT for each in asked)
-        and not any(each.unsupported for each in asked)
+        and not any(each.unsupported or each.capacity is not None for each in asked)
         and sum(each.count for each in asked) <= MAX_DEVICES
     )
 
@@ -108,7 +108,7 @@ def _candidates(asked: DeviceRequest, node: NodeDevices, rules: Rules) -> Candid
         if not isinstance(answer, bool):
             return None
         if answer and tolerated(asked, each, rules.features):
-            if each.unsupported or each.device.consumes_counters:
+            if each.unsupported or each.shared or each.device.consumes_counters:
                 return None
             found.add(at)
     return frozenset(found)

@@ -74,7 +74,7 @@ def _after(
         found = allocate(claims, node.pools, in_use, rules, steps)
         if not isinstance(found, Allocated):
             return None
-        in_use |= {each.device for claim in found.claims for each in claim}
+        in_use = in_use.plus(found.given)
     return replace(node, in_use=in_use)
 
 

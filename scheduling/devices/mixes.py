@@ -21,7 +21,7 @@ from scheduling.devices.outcome import (
 )
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
-from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.devices.in_use import InUse
 from scheduling.model.shape.restrictions import Claims
 
 UNFORESEEN = (
@@ -33,7 +33,6 @@ _ENDING = (Refusal.SELECTOR_FAILS, Refusal.CONSTRAINT, Refusal.TOO_MANY_DEVICES)
 """Refusals that another device, met before, may save a node from."""
 
 Mix = tuple[int, ...]
-InUse = frozenset[DeviceID]
 Unknown = Unsupported | Undecided
 
 
@@ -102,7 +101,7 @@ class NodeMixes:
         while True:
             mix = _with_one(mix, group)
             after = self._after(group, in_use) if mix in self._room else None
-            if not isinstance(after, frozenset):
+            if not isinstance(after, InUse):
                 return
             in_use = after
             yield mix, in_use
@@ -120,7 +119,7 @@ class NodeMixes:
             for at in range(len(self.groups)):
                 for in_use in states[mix] if _with_one(mix, at) in self._room else ():
                     after = self._after(at, in_use)
-                    if isinstance(after, frozenset):
+                    if isinstance(after, InUse):
                         states[_with_one(mix, at)].add(after)
                     elif after is not None:
                         return Possible(self._room, after)
@@ -184,7 +183,7 @@ class NodeMixes:
             return None
         found = allocate(self.groups[group], self.node.pools, in_use, self.rules, self.steps)
         if isinstance(found, Allocated):
-            return in_use | {each.device for claim in found.claims for each in claim}
+            return in_use.plus(found.given)
         return None if isinstance(found, NotAllocated) else found
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from scheduling.devices.counters import CountersLeft
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice, are_open
+from scheduling.devices.search.counters import CountersLeft
 from scheduling.devices.selection import Rules, Selected, selected, selections, tolerated
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
+from scheduling.model.devices.in_use import NOTHING, InUse, TakenDevice
 from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.shape.restrictions import Claims
@@ -76,21 +77,21 @@ class NodeDevices:
     """
 
     pools: tuple[Pool, ...]
-    in_use: frozenset[DeviceID]
+    in_use: InUse
     _remembered: _Remembered = field(default_factory=_Remembered, compare=False, repr=False)
 
     @classmethod
-    def of(cls, pools: Iterable[Pool], in_use: frozenset[DeviceID]) -> "NodeDevices":
-        """Return the devices; of those in use the ones that are not here are left aside."""
+    def of(cls, pools: Iterable[Pool], taken: frozenset[TakenDevice]) -> "NodeDevices":
+        """Return the devices; what is taken of devices that are not here is left aside."""
         own = tuple(map(_held_to_node, pools))
-        return cls(own, frozenset()).with_in_use(in_use)
+        return cls(own, NOTHING).with_in_use(taken)
 
-    def with_in_use(self, in_use: frozenset[DeviceID]) -> "NodeDevices":
+    def with_in_use(self, taken: frozenset[TakenDevice]) -> "NodeDevices":
         """Return the same devices, of which others are in use; what is remembered they share."""
-        if not in_use:
-            return self if not self.in_use else replace(self, in_use=in_use)
-        here = {found.id for pool in self.pools for found in pool.devices}
-        return replace(self, in_use=in_use & here)
+        if not taken:
+            return self if not self.in_use else replace(self, in_use=NOTHING)
+        here = {found.id: found.shared for pool in self.pools for found in pool.devices}
+        return replace(self, in_use=InUse.of(taken, here))
 
     @cached_property
     def usable(self) -> tuple[PoolDevice, ...]:
@@ -112,8 +113,11 @@ class NodeDevices:
         return self._used, known[kinds]
 
     @cached_property
-    def _used(self) -> tuple[bool, ...]:
-        return tuple(found.id in self.in_use for found in self.usable)
+    def _used(self) -> tuple[Hashable, ...]:
+        whole = self.in_use.devices
+        if not self.in_use.shares:
+            return tuple(found.id in whole for found in self.usable)
+        return tuple((each.id in whole, self.in_use.consumed(each.id)) for each in self.usable)
 
     def selections(self, asked: DeviceRequest, rules: Rules) -> tuple[Selected, ...]:
         """Say of each of the usable devices whether a request selects it."""
@@ -139,6 +143,7 @@ class NodeDevices:
                 for name in names
             ),
             *([[*self._consumption]] if self.has_counters else ()),
+            *([[*self._capacities]] if self._has_shared or _ask_for_capacity(asked) else ()),
         ]
         devices = tuple(zip(*columns, strict=True))
         pools = tuple(
@@ -151,6 +156,14 @@ class NodeDevices:
         """Say whether devices may consume counters."""
         consumes = any(found.device.consumes_counters for found in self.usable)
         return consumes or any(pool.counters for pool in self.pools)
+
+    @cached_property
+    def _has_shared(self) -> bool:
+        return any(found.shared for found in self.usable)
+
+    @property
+    def _capacities(self) -> Iterable[Hashable]:
+        return ((found.shared, found.device.capacities) for found in self.usable)
 
     @property
     def _consumption(self) -> Iterable[Hashable]:
@@ -182,7 +195,7 @@ class NodeDevices:
     def _found_by(self, of: _OfClass, rules: Rules) -> frozenset[DeviceID]:
         left = CountersLeft(self.pools, self.in_use, rules.features)
         parts = (each for each in of.partitions if each.id in self.in_use or left.take(each))
-        return of.free | (of.others & self.in_use) | {each.id for each in parts}
+        return of.free | (of.others & self.in_use.devices) | {each.id for each in parts}
 
     def _of_class(self, name: str, rules: Rules) -> _OfClass:
         asked = DeviceRequest(name, name)
@@ -190,7 +203,9 @@ class NodeDevices:
         found = (device for pool in pools for device in pool.devices)
         mine = [each for each in found if selection(asked, each, rules) is True]
         free = [
-            each for each in mine if not each.unsupported and tolerated(asked, each, rules.features)
+            each
+            for each in mine
+            if not (each.unsupported or each.shared) and tolerated(asked, each, rules.features)
         ]
         partitions = tuple(each for each in free if each.device.consumes_counters)
         ids = frozenset(each.id for each in free)
@@ -216,7 +231,7 @@ class NodeDevices:
             if not all(isinstance(each, bool) for each in answers):
                 return None
             if any(answers):
-                if found.unsupported:
+                if found.unsupported or found.shared:
                     return None
                 free += found.id not in self.in_use
         return free
@@ -245,6 +260,10 @@ def requests_of(claims: Claims) -> Iterable[DeviceRequest]:
 def selection(asked: DeviceRequest, found: PoolDevice, rules: Rules) -> Selected:
     """Say whether a request selects a device; of an unknown class it selects none."""
     return asked.device_class in rules.classes and selected(asked, found, rules)
+
+
+def _ask_for_capacity(requests: Iterable[DeviceRequest]) -> bool:
+    return any(each.capacity for each in requests)
 
 
 def _held_to_node(pool: Pool) -> Pool:

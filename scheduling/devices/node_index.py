@@ -15,6 +15,7 @@ from scheduling.devices.pools import PoolKey, SliceIndex, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
@@ -40,7 +41,7 @@ class DeviceFacts:
     """
 
     slices: Collection[ResourceSlice]
-    taken: Collection[DeviceID]
+    taken: Collection[TakenDevice]
     rules: Rules
     edition: int
     pending: Mapping[str, Pending] = field(default_factory=dict)
@@ -89,7 +90,7 @@ class _Alike:
         return self.row
 
 
-Taken = Mapping[PoolKey, frozenset[DeviceID]]
+Taken = Mapping[PoolKey, frozenset[TakenDevice]]
 
 NO_NUMBERS: Final[tuple[tuple[Node, ...], Amounts]] = (), np.zeros(0, dtype=np.int64)
 
@@ -132,11 +133,11 @@ class NodeDevicesIndex:
                 }
         return later
 
-    def without_taken(self, devices: frozenset[DeviceID]) -> "NodeDevicesIndex":
+    def without_taken(self, devices: frozenset[TakenDevice]) -> "NodeDevicesIndex":
         """Return the index of the same facts once claims give these devices back."""
         later = copy(self)
         later.__dict__.pop("_number_taken", None)
-        none = frozenset[DeviceID]()
+        none = frozenset[TakenDevice]()
         freed = {k: ids & self.taken.get(k, none) for k, ids in _by_pool(devices).items()}
         left = {key: self.taken.get(key, none) - ids for key, ids in freed.items()}
         later.taken = {**self.taken, **left}
@@ -150,7 +151,7 @@ class NodeDevicesIndex:
         """Return what is known of a node of whose devices others are taken by now."""
         return known._replace(devices=known.devices.with_in_use(self._taken_of(known.pools)))
 
-    def _taken_of(self, keys: Iterable[PoolKey]) -> frozenset[DeviceID]:
+    def _taken_of(self, keys: Iterable[PoolKey]) -> frozenset[TakenDevice]:
         return frozenset(chain.from_iterable(self.taken.get(key, ()) for key in keys))
 
     def _stale(self, later: "NodeDevicesIndex", slices: Collection[ResourceSlice]) -> _Stale | None:
@@ -262,8 +263,8 @@ def _are_same(these: Collection[ResourceSlice], others: Collection[ResourceSlice
     return len(these) == len(others) and all(one is other for one, other in pairs)
 
 
-def _by_pool(taken: Iterable[DeviceID]) -> dict[PoolKey, frozenset[DeviceID]]:
-    found: dict[PoolKey, set[DeviceID]] = {}
+def _by_pool(taken: Iterable[TakenDevice]) -> dict[PoolKey, frozenset[TakenDevice]]:
+    found: dict[PoolKey, set[TakenDevice]] = {}
     for device in taken:
         found.setdefault(PoolKey(device.driver, device.pool), set()).add(device)
     return {key: frozenset(devices) for key, devices in found.items()}

@@ -1,7 +1,9 @@
 """What comes of an allocation: devices, a refusal, or that it cannot be said."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
 from scheduling.model.devices.resource_claim import AllocatedDevice
 
@@ -24,6 +26,11 @@ class Allocated:
     """The devices of each claim, in the order in which kube-scheduler takes them."""
 
     claims: tuple[tuple[AllocatedDevice, ...], ...]
+
+    @property
+    def given(self) -> Iterator[AllocatedDevice]:
+        """Yield the devices of all claims."""
+        return chain.from_iterable(self.claims)
 
 
 @dataclass(frozen=True, slots=True)

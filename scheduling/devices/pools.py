@@ -28,7 +28,6 @@ COUNTERS = "counters that devices of several nodes share"
 DEVICES_BESIDE_COUNTERS = "devices in a slice that holds counters"
 COUNTERS_OF_ONE_NAME = "counters in pools of two drivers that have one name"
 BINDING_CONDITIONS = "binding conditions of devices"
-SHARES = "devices that allow multiple allocations"
 SLICE_COUNTS = "slices of a pool that differ in their number of slices"
 
 
@@ -42,8 +41,8 @@ class PoolKey(NamedTuple):
 class PoolDevice(NamedTuple):
     """A device of a pool, as one node sees it.
 
-    `reached` says that the node reaches it, `local` that no other does. `unsupported` says why it
-    cannot be judged, "" where it can.
+    `reached` says that the node reaches it, `local` that no other does, `shared` that several
+    claims may have it. `unsupported` says why it cannot be judged, "" where it can.
     """
 
     id: DeviceID
@@ -51,6 +50,7 @@ class PoolDevice(NamedTuple):
     reached: bool
     local: bool
     unsupported: str
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ def _built(
     if len({device.name for _, device in devices}) < len(devices):
         return Pool(key, invalid=True)
     counters = _counters(whole) if features.partitionable_devices else ()
-    unsupported = _unsupported(node, whole, counters, features)
+    unsupported = _unsupported(node, whole, counters)
     if counters is None and not unsupported:
         return Pool(key, invalid=True)
     return Pool(
@@ -230,7 +230,8 @@ def _built(
                     device,
                     each.access is not None or _reaches(node, device.access),
                     bool((each.access or device.access).node_name),
-                    unsupported or _beyond(device, features),
+                    unsupported or _beyond(device),
+                    features.consumable_capacity and device.content.allow_multiple_allocations,
                 )
                 for each, device in devices
                 if features.device_binding_conditions or not device.binding_conditions
@@ -252,16 +253,12 @@ def _unsupported(
     node: Node,
     whole: Sequence[ResourceSlice],
     counters: tuple[CounterSet, ...] | None,
-    features: Features,
 ) -> str:
-    """Name what of a pool is not modelled, such as who has shares of a device with its counters."""
+    """Name what of a pool is not modelled."""
     if counters and not _is_of(node, whole):
         return COUNTERS
     if counters and any(of.shared_counters and of.devices for of in whole):
         return DEVICES_BESIDE_COUNTERS
-    shares = (device.content.allow_multiple_allocations for of in whole for device in of.devices)
-    if counters and features.consumable_capacity and any(shares):
-        return SHARES
     return ", ".join(dict.fromkeys(said for each in whole for said in each.unsupported))
 
 
@@ -298,10 +295,8 @@ def _counters(slices: Iterable[ResourceSlice]) -> tuple[CounterSet, ...] | None:
     return found if valid else None
 
 
-def _beyond(device: Device, features: Features) -> str:
+def _beyond(device: Device) -> str:
     """Name what of the device is not modelled."""
     if device.binding_conditions:
         return BINDING_CONDITIONS
-    if features.consumable_capacity and device.content.allow_multiple_allocations:
-        return SHARES
     return ", ".join(device.unsupported) if device.unsupported else ""

@@ -13,7 +13,7 @@ from scheduling.devices.node_devices import least_of
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
 from scheduling.model.amounts import Amounts
-from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 
@@ -64,7 +64,7 @@ class DeviceRoom:
             promised[node] = promised.get(node, 0) + least * count
         return replace(self, pending=pending, promised=promised)
 
-    def without_taken(self, devices: frozenset[DeviceID]) -> "DeviceRoom":
+    def without_taken(self, devices: frozenset[TakenDevice]) -> "DeviceRoom":
         """Return what is left once claims give these devices back."""
         return replace(self, nodes=self.nodes.without_taken(devices))
 

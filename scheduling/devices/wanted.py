@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from scheduling.devices.outcome import NotAllocated, Refusal, Unsupported
 from scheduling.devices.pools import Pool, PoolDevice
 from scheduling.devices.selection import Rules, Selected, selected
+from scheduling.model.devices.capacity import Thousandths, leaves, taken_by
+from scheduling.model.devices.in_use import InUse
 from scheduling.model.devices.resource_claim import (
     MAX_DEVICES,
     AllocationMode,
@@ -18,6 +20,13 @@ from scheduling.model.devices.resource_claim import (
 )
 
 PRIORITIZED_LIST = "DRAPrioritizedList"
+CONSUMABLE_CAPACITY = "DRAConsumableCapacity"
+
+FULL_SHARED = (
+    "mode All where a device that suits has too little capacity left, on which versions of "
+    "kube-scheduler differ (ask for a number of devices)"
+)
+UNREAD_CAPACITY = "a capacity of a device that is not counted in thousandths up to 2^62"
 
 
 class Refused(Exception):  # noqa: N818 # it ends a search from within, and never leaves the package
@@ -37,6 +46,7 @@ class Wanted:
     """
 
     name: str
+    request: str
     names: frozenset[str]
     asked: DeviceRequest
     number: int
@@ -49,19 +59,40 @@ class Wanted:
             self.known[position] = _or_refused(selected(self.asked, found, rules))
         return self.known[position]
 
+    def takes(self, found: PoolDevice) -> Thousandths | None:
+        """Return what the request takes of a device's capacity; None where it does not suit.
+
+        A device that is not shared is asked where the request names a capacity.
+        """
+        return amounts_of(self.asked, found)
+
 
 WantedClaim = tuple[tuple[Wanted, ...], ...]
 """Per request of a claim its alternatives."""
 
 
+def amounts_of(asked: DeviceRequest, found: PoolDevice) -> Thousandths | None:
+    """Return what a request takes of a device's capacity; None where it does not suit."""
+    if not (found.shared or asked.capacity):
+        return ()
+    capacities = found.device.capacities
+    if capacities is None:
+        raise Refused(Unsupported(UNREAD_CAPACITY))
+    return taken_by(asked.capacity or (), capacities)
+
+
 def wanted_by(
-    claim: ClaimSpec, pools: tuple[Pool, ...], devices: Sequence[PoolDevice], rules: Rules
+    claim: ClaimSpec,
+    pools: tuple[Pool, ...],
+    devices: Sequence[PoolDevice],
+    in_use: InUse,
+    rules: Rules,
 ) -> WantedClaim:
     """Return what a claim wants; Refused where kube-scheduler would not begin to search."""
     if claim.unsupported:
         raise Refused(Unsupported(", ".join(claim.unsupported)))
     found = tuple(
-        tuple(_alternatives(request, pools, devices, rules)) for request in claim.requests
+        tuple(_alternatives(request, pools, devices, in_use, rules)) for request in claim.requests
     )
     if sum(min(each.number for each in request) for request in found) > MAX_DEVICES:
         raise Refused(NotAllocated(Refusal.TOO_MANY_DEVICES))
@@ -69,19 +100,26 @@ def wanted_by(
 
 
 def _alternatives(
-    request: Request, pools: tuple[Pool, ...], devices: Sequence[PoolDevice], rules: Rules
+    request: Request,
+    pools: tuple[Pool, ...],
+    devices: Sequence[PoolDevice],
+    in_use: InUse,
+    rules: Rules,
 ) -> Iterator[Wanted]:
     if request.first_available and not rules.features.prioritized_list:
         raise Refused(NotAllocated(Refusal.FEATURE_OFF, PRIORITIZED_LIST))
+    capacity = any(asked.capacity is not None for asked in request.alternatives)
+    if capacity and not rules.features.consumable_capacity:
+        raise Refused(NotAllocated(Refusal.FEATURE_OFF, CONSUMABLE_CAPACITY))
     for asked in request.alternatives:
         _check(asked, rules)
         full = request.name if request.exactly else f"{request.name}/{asked.name}"
         names = frozenset((request.name, full))
         if asked.mode is AllocationMode.EXACT_COUNT:
-            yield Wanted(full, names, asked, asked.count)
+            yield Wanted(full, request.name, names, asked, asked.count)
         else:
-            every = _every(asked, pools, devices, rules)
-            yield Wanted(full, names, asked, len(every), every)
+            every = _every(asked, pools, devices, in_use, rules)
+            yield Wanted(full, request.name, names, asked, len(every), every)
 
 
 def _check(asked: DeviceRequest, rules: Rules) -> None:
@@ -92,9 +130,16 @@ def _check(asked: DeviceRequest, rules: Rules) -> None:
 
 
 def _every(
-    asked: DeviceRequest, pools: tuple[Pool, ...], devices: Sequence[PoolDevice], rules: Rules
+    asked: DeviceRequest,
+    pools: tuple[Pool, ...],
+    devices: Sequence[PoolDevice],
+    in_use: InUse,
+    rules: Rules,
 ) -> tuple[int, ...]:
-    """Return the positions of all devices that are selected, which takes pools that are whole."""
+    """Return the positions of all devices that are selected, which takes pools that are whole.
+
+    Devices without capacity left are none of them to 1.36, and all the same to 1.37.
+    """
     for pool in pools:
         if pool.unsupported:
             raise Refused(Unsupported(pool.unsupported))
@@ -104,8 +149,17 @@ def _every(
     return tuple(
         position
         for position, found in enumerate(devices)
-        if _or_refused(selected(asked, found, rules))
+        if _or_refused(selected(asked, found, rules)) and _has_capacity(asked, found, in_use)
     )
+
+
+def _has_capacity(asked: DeviceRequest, found: PoolDevice, in_use: InUse) -> bool:
+    amounts, before = amounts_of(asked, found), in_use.consumed(found.id)
+    if amounts is None or before is None:
+        return amounts is not None
+    if not leaves(amounts, before, found.device.capacities or ()):
+        raise Refused(Unsupported(FULL_SHARED))
+    return True
 
 
 def _or_refused(answer: Selected) -> bool:

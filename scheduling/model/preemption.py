@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scheduling.model.amounts import Requests
-from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 
@@ -33,7 +33,7 @@ class GangPart:
     kept_because: str = ""
     is_ending: bool = False
     kept_in_short: str = ""
-    devices: frozenset[DeviceID] = frozenset()
+    devices: frozenset[TakenDevice] = frozenset()
 
     @property
     def is_minimum(self) -> bool:

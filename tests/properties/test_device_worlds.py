@@ -15,7 +15,8 @@ from scheduling.devices.allocator import allocate
 from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.outcome import Allocated
 from scheduling.devices.steps import StepBudget
-from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.devices.in_use import InUse
+from scheduling.model.devices.resource_claim import AllocatedDevice
 from tests.oracle.devices.device_question import (
     ask_for_devices,
     claims_of,
@@ -89,12 +90,12 @@ class Allocator:
         self._on = {name: index.of(node) for name, node in nodes.items()}
         self._rules = facts.rules
         self._before = frozenset(facts.taken)
-        self._taken: set[DeviceID] = set()
+        self._given: list[AllocatedDevice] = []
         self._done: dict[tuple[str, str], str] = {}
 
     def takes_all(self, order: Sequence[Placed]) -> bool:
         """Begin anew, and say whether all pods get their devices in this order."""
-        self._taken, self._done = set(self._before), {}
+        self._given, self._done = [], {}
         return all(self._takes(*each) for each in order)
 
     def _takes(self, pod: Json, node: str) -> bool:
@@ -106,10 +107,12 @@ class Allocator:
         extended = extended_claims(pod, self._nodes[node], self._devices)
         specs = (*(each.spec for each in claims), *extended)
         pools = self._on[node].pools
-        found = allocate(specs, pools, self._taken, self._rules, StepBudget(STEPS))
+        here = {each.id: each.shared for pool in pools for each in pool.devices}
+        in_use = InUse.of(self._before, here).plus(self._given)
+        found = allocate(specs, pools, in_use, self._rules, StepBudget(STEPS))
         if not isinstance(found, Allocated):
             return False
-        self._taken |= {each.device for claim in found.claims for each in claim}
+        self._given += found.given
         self._done |= dict.fromkeys((each.key for each in claims), node)
         return True
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
 from math import inf
 from random import Random
 
@@ -330,8 +329,7 @@ def shuffled(found: Mapping[str, Verdict], random: Random) -> list[tuple[str, tu
 def after(devices: NodeDevices, claims: tuple[ClaimSpec, ...]) -> NodeDevices:
     given = allocate(claims, devices.pools, devices.in_use, RULES, StepBudget(10_000))
     assert isinstance(given, Allocated), given
-    more = {each.device for each in chain.from_iterable(given.claims)}
-    return NodeDevices(devices.pools, devices.in_use | more)
+    return NodeDevices(devices.pools, devices.in_use.plus(given.given))
 
 
 # ---- what is known from one cycle to the next

@@ -115,8 +115,7 @@ def after(devices: NodeDevices, claims: tuple[ClaimSpec, ...]) -> NodeDevices | 
     given = allocate(claims, devices.pools, devices.in_use, RULES, StepBudget(10_000))
     if not isinstance(given, Allocated):
         return None
-    more = {each.device for each in chain.from_iterable(given.claims)}
-    return NodeDevices(devices.pools, devices.in_use | more)
+    return NodeDevices(devices.pools, devices.in_use.plus(given.given))
 
 
 def is_possible(

@@ -21,6 +21,7 @@ from scheduling.devices.class_resources import (
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
+from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.holder import Holder
@@ -158,16 +159,16 @@ def _devices(
 
 
 def _of_claims(
-    nodes: NodeSnapshot, devices: NodeDevicesIndex, had: Mapping[DeviceID, Holder]
+    nodes: NodeSnapshot, devices: NodeDevicesIndex, had: Mapping[TakenDevice, Holder]
 ) -> Iterator[Device]:
     for node in nodes.nodes:
         found = devices.of(node)
         for of_class, ids in found.by_class(devices.rules).items():
-            for each in ids & found.in_use:
+            for each in ids & found.in_use.devices:
                 yield had[each], node.name, class_resource(of_class), False
 
 
-def _had(index: DeviceIndex, holders: Mapping[str, Holder]) -> Mapping[DeviceID, Holder]:
+def _had(index: DeviceIndex, holders: Mapping[str, Holder]) -> Mapping[TakenDevice, Holder]:
     """Return who has each device: the holder of the first pod that uses its claim."""
     found = {key: _holder(claim, holders) for key, claim in index.claims.items()}
     return {device: found[key] for device, key in index.taken.items()}

@@ -24,7 +24,7 @@ from kube.ray.ray_cluster import Answer, is_terminating
 from reservation.slots import Reserved, Slot, slot_of, take_slot
 from runtime.controller.moment import Moment
 from scheduling.model.amounts import Requests
-from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.model.preemption import GangPart
@@ -236,9 +236,9 @@ def _room(pods: Iterable[ObservedPod]) -> Room:
     return tuple((pod.holds, pod.used) for pod in pods)
 
 
-def _devices(pods: Iterable[ObservedPod], known: Known) -> frozenset[DeviceID]:
+def _devices(pods: Iterable[ObservedPod], known: Known) -> frozenset[TakenDevice]:
     """Return what claims of these pods alone were given: it is free once these are gone."""
-    claims, found = known.cache.devices.index.claims, set[DeviceID]()
+    claims, found = known.cache.devices.index.claims, set[TakenDevice]()
     for pod in pods if claims else ():
         for name in (*(each.claim for each in pod.claims), pod.extended_claim):
             claim = claims.get((pod.namespace, name)) if name else None

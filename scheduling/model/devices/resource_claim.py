@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from scheduling.model.constraints import NodeTerm, Toleration
+from scheduling.model.devices.capacity import Thousandths
 from scheduling.model.devices.resource_slice import DeviceID
 
 MAX_DEVICES = 32
@@ -37,8 +38,9 @@ class DeviceRequest:
     """What one request asks for exactly, or as one of the alternatives of firstAvailable.
 
     `name` is that of the alternative, or of the request. A device suits if all selectors of the
-    class and of the request match. Tolerations are of device taints. `unsupported` names what of
-    the request is not modelled (admin access, capacity), sorted.
+    class and of the request match, and it has the `capacity`, None where none is asked for.
+    Tolerations are of device taints. `unsupported` names what of the request is not modelled (admin
+    access), sorted.
     """
 
     name: str
@@ -48,6 +50,7 @@ class DeviceRequest:
     count: int = 1
     tolerations: tuple[Toleration, ...] = ()
     unsupported: tuple[str, ...] = ()
+    capacity: Thousandths | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,17 @@ class MatchAttribute:
     requests: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctAttribute:
+    """No two devices of these requests have one value of the attribute; all have it."""
+
+    attribute: str
+    requests: tuple[str, ...] = ()
+
+
+Constraint = MatchAttribute | DistinctAttribute
+
+
 @dataclass(frozen=True)
 class ClaimSpec:
     """What a claim asks for; equal specs are one, whoever owns the claims.
@@ -83,7 +97,7 @@ class ClaimSpec:
     """
 
     requests: tuple[Request, ...]
-    constraints: tuple[MatchAttribute, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     unsupported: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
@@ -99,12 +113,15 @@ class ClaimSpec:
 class AllocatedDevice:
     """A device given to a request; `request` names an alternative as REQUEST/ALTERNATIVE.
 
-    With admin access it is not taken from others.
+    With admin access it is not taken from others. `consumed` is what a share of it takes, None
+    where it is the whole device.
     """
 
     request: str
     device: DeviceID
     admin_access: bool = False
+    share_id: str = ""
+    consumed: Thousandths | None = None
 
 
 @dataclass(frozen=True, slots=True)

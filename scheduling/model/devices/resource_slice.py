@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from scheduling.model.constraints import NodeTerm
+from scheduling.model.devices.capacity import Capacities
 from scheduling.model.node import Taint
 
 
@@ -93,7 +94,7 @@ class Device:
 
     `taints` are its own and those that DeviceTaintRules add. `access` counts where the slice says
     PerDeviceNodeSelection. `unsupported` names what of the device is not modelled, sorted; such a
-    device may be passed over, never allocated.
+    device may be passed over, never allocated. `capacities` is None where they cannot be counted.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Device:
     consumes_counters: tuple[CounterSet, ...] = ()
     binding_conditions: bool = False
     unsupported: tuple[str, ...] = ()
+    capacities: Capacities | None = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,22 @@ from hypothesis import given as draws
 from hypothesis import strategies as st
 
 from kube.devices.device_classes import classes_of_resources, device_class
+from kube.devices.device_index import given_to
 from kube.devices.resource_claims import resource_claim, resource_claim_template
 from kube.devices.resource_slices import resource_slice
 from kube.devices.selectors import CelSelectors
 from kube.devices.taint_rules import device_taint_rule, tainted
 from kube.objects.core import DeviceObject
 from scheduling.model.constraints import NodeTerm, Requirement, Toleration
+from scheduling.model.devices.capacity import Capacity, RequestPolicy
+from scheduling.model.devices.in_use import Share
 from scheduling.model.devices.resource_claim import (
     AllocatedDevice,
     Allocation,
     AllocationMode,
     ClaimSpec,
     DeviceRequest,
+    DistinctAttribute,
     MatchAttribute,
     Request,
 )
@@ -213,6 +217,65 @@ def test_a_claim_is_read_whole() -> None:
     assert found.allocation == Allocation((device,), IN_A)
 
 
+def test_what_is_asked_of_a_shared_device_and_what_was_given_of_it_is_read() -> None:
+    asked = request(capacity={"requests": {"memory": "1Gi", "cores": "500m"}})
+    spec = claim_spec(asked, constraints=[{"distinctAttribute": f"{GPU}/numa"}])
+    status = given("gpu-0", "gpu-1", "gpu-2")
+    whole, some, odd = status["allocation"]["devices"]["results"]
+    some |= {"shareID": "x", "consumedCapacity": {"memory": "2Gi"}}
+    odd |= {"shareID": "y", "consumedCapacity": {"memory": "1n"}}
+    found = resource_claim(decoded("c", spec, status))
+    assert found.spec.constraints == (DistinctAttribute(f"{GPU}/numa"),)
+    [wanted] = found.spec.requests[0].alternatives
+    assert (wanted.capacity, wanted.unsupported) == ((("cores", 500), ("memory", 1000 * 2**30)), ())
+    assert given_to(found) == [
+        DeviceID(GPU, "node-1", whole["device"]),
+        Share(GPU, "node-1", some["device"], "x", (("memory", 2000 * 2**30),)),
+        DeviceID(GPU, "node-1", odd["device"]),
+    ], "what is not counted is taken whole"
+
+
+def test_capacities_are_read_with_their_policies() -> None:
+    span = {"min": "1", "max": "9", "step": "2"}
+    capacity = {
+        "memory": {"value": "8", "requestPolicy": {"default": "1500m", "validValues": ["2", "3"]}},
+        "cores": {"value": "9", "requestPolicy": {"default": "1", "validRange": span}},
+        "plain": {"value": "1k"},
+    }
+    shared = gpu("a", allowMultipleAllocations=True) | {"capacity": capacity}
+    of = resource_slice(decoded("s", slice_spec(shared, gpu("b")))).resource_slice
+    assert [each.unsupported for each in of.devices] == [(), ()]
+    assert of.devices[0].capacities == (
+        Capacity("cores", 9000, RequestPolicy(1000, least=1000, most=9000, step=2000)),
+        Capacity("memory", 8000, RequestPolicy(1500, (2000, 3000))),
+        Capacity("plain", 1_000_000),
+    )
+    assert of.devices[1].capacities == (Capacity("memory", 80_000 * 2**30),)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "said"),
+    [
+        ({"value": "1n"}, "value is not counted in thousandths"),
+        ({"value": "-1"}, "negative capacity"),
+        ({"value": "1", "requestPolicy": {"validRange": {"max": "1"}}}, "validRange has no min"),
+        ({"value": "1", "requestPolicy": {"validValues": ["1n"]}}, "validValues is not counted"),
+        ({"value": "1", "requestPolicy": {"validValues": ["2", "1"]}}, "is not valid"),
+        ({"value": "1", "requestPolicy": {"unit": "1"}}, "requestPolicy.unit is not known"),
+        (
+            {"value": "1", "requestPolicy": {"validRange": {"min": "500m", "step": "1"}}},
+            "validRange has steps that are no whole numbers",
+        ),
+    ],
+)
+def test_a_shared_device_whose_capacity_is_not_counted_says_why(
+    capacity: dict[str, Any], said: str
+) -> None:
+    shared = gpu("a", allowMultipleAllocations=True) | {"capacity": {"memory": capacity}}
+    [found] = resource_slice(decoded("s", slice_spec(shared))).resource_slice.devices
+    assert any(said in each for each in found.unsupported), found.unsupported
+
+
 def test_a_template_reads_as_the_claims_that_are_made_of_it() -> None:
     spec = claim_spec(request())
     template = resource_claim_template(decoded("t", {"metadata": {}, "spec": spec}))
@@ -224,7 +287,8 @@ def test_a_template_reads_as_the_claims_that_are_made_of_it() -> None:
     ("exactly", "said"),
     [
         ({"adminAccess": True}, "adminAccess (ask for devices of your own instead)"),
-        ({"capacity": {"requests": {"memory": "1Gi"}}}, "capacity (ask for whole devices instead)"),
+        ({"capacity": {"requests": {"memory": "1n"}}}, "capacity is not counted in thousandths"),
+        ({"capacity": {"shares": {}}}, "capacity.shares is not known"),
         (
             {"derivedAttributes": [{"name": "a/b"}]},
             "derivedAttributes (match an attribute of the devices instead)",
@@ -247,10 +311,6 @@ def test_a_request_that_is_not_understood_says_why(exactly: dict[str, Any], said
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        (
-            claim_spec(request(), constraints=[{"distinctAttribute": "a/b"}]),
-            "distinctAttribute (leave the constraint out)",
-        ),
         (claim_spec(request(), constraints=[{"near": 1}]), "constraints[0].near is not known"),
         (claim_spec({"name": "x"}), "requests[0] asks for nothing that is known"),
         (claim_spec(request(), sharing={}), "spec.devices.sharing is not known"),
@@ -360,6 +420,8 @@ def test_what_a_rule_selects_is_not_understood_where_the_rule_is_not() -> None:
 WORDS = (
     "driver pool devices name attributes capacity string int version taints key effect devices "
     "requests exactly firstAvailable selectors cel expression count constraints matchAttribute "
+    "distinctAttribute allowMultipleAllocations requestPolicy default validValues validRange min "
+    "max step value shareID consumedCapacity "
     "allocation results nodeSelector nodeSelectorTerms taint deviceSelector spec value"
 )
 KEYS = st.sampled_from(WORDS.split())
@@ -385,9 +447,7 @@ def test_a_bad_field_is_named_or_unread(exactly: dict[str, Any]) -> None:
     """What is not a field of a request never passes in silence."""
     found = DeviceObject(spec=claim_spec({"name": "r", "exactly": exactly}))
     spec = resource_claim(found).spec
-    unknown = {k for k, v in exactly.items() if v is not None} - {
-        *("name", "selectors", "count", "capacity")
-    }
+    unknown = {k for k, v in exactly.items() if v is not None} - {*("name", "selectors", "count")}
     wanted = spec.requests[0].exactly
     if unknown and wanted is not None:
         assert wanted.unsupported != ()

@@ -48,7 +48,7 @@ def _gpu(draw: Draw, **more: Any) -> Json:
 def _constraint(draw: Draw, requests: list[Json]) -> Json:
     # Before 1.36 the API server refuses a constraint without an attribute to match.
     old = version_of(chosen_kubernetes().rpartition(".")[0]) < (1, 36)
-    key = "distinctAttribute" if draw.happens(0.03) and not old else "matchAttribute"
+    key = "distinctAttribute" if draw.happens(0.25) and not old else "matchAttribute"
     concerned = draw.maybe(0.3, lambda: [draw.random.choice(requests)["name"]], [])
     return {key: NUMA, **({"requests": concerned} if concerned else {})}
 

@@ -13,6 +13,7 @@ from tests.oracle.devices.claims import claim_spec, contending_specs
 from tests.oracle.devices.extended import lay_extended
 from tests.oracle.devices.partitions import PARTITIONS, lay_partitions
 from tests.oracle.devices.published import Published, given, published
+from tests.oracle.devices.shares import lay_shares
 from tests.oracle.draw import Draw
 from tests.oracle.model import GANG, GATE, HIGH, POD_SET, Json, World, name_of
 
@@ -76,6 +77,7 @@ class _Making:
         self.order = Random(f"{seed}/{turn}/order")
         self.extended = Random(f"{seed}/extended")
         self.partitions = Random(f"{seed}/partitions")
+        self.shares = Random(f"{seed}/shares")
         self.random = self.draw.random
         self.objects = self.draw.objects
         self.present: set[str] = set()
@@ -94,6 +96,7 @@ class _Making:
         if contend:
             self.present.add("contending claims")
             specs = contending_specs(self.draw)
+        self.present |= lay_shares(self.shares, self.draw, found, specs)
         sets = [
             self._pod_set(name, specs, found)
             for name in self.random.choice(_CONTENDING if contend else _POD_SETS)
@@ -121,7 +124,13 @@ class _Making:
 
     def _note(self, specs: list[Json], foreign: list[Json]) -> None:
         text = str(specs)
-        for word in ("firstAvailable", "matchAttribute", "'All'", "tolerations"):
+        for word in (
+            "firstAvailable",
+            "matchAttribute",
+            "distinctAttribute",
+            "'All'",
+            "tolerations",
+        ):
             if word in text:
                 self.present.add(word.strip("'"))
         if foreign:

@@ -7,12 +7,15 @@ from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.pools import SliceIndex, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.model.constraints import Toleration
+from scheduling.model.devices.capacity import Capacity, RequestPolicy
 from scheduling.model.devices.features import DEFAULT_FEATURES, Features
+from scheduling.model.devices.in_use import Share
 from scheduling.model.devices.resource_claim import (
     AllocationMode,
     ClaimSpec,
     DeviceClass,
     DeviceRequest,
+    DistinctAttribute,
     MatchAttribute,
     Request,
 )
@@ -61,6 +64,24 @@ def device(name: str, *, tainted: bool = False, **attributes: str) -> Device:
     return Device(name, DeviceContent(DRIVER, tuple(sorted(values))), taints)
 
 
+def shared(name: str, *, policy: RequestPolicy | None = None, **capacity: int) -> Device:
+    """Return a device of which several claims may have shares of its capacity."""
+    plain = device(name)
+    content = replace(plain.content, allow_multiple_allocations=True)
+    amounts = (Capacity(key, amount, policy) for key, amount in sorted(capacity.items()))
+    return replace(plain, content=content, capacities=tuple(amounts))
+
+
+def share(device: str, number: int, node: str = "a", **capacity: int) -> Share:
+    """Return what a claim has of a device of the node's pool."""
+    return Share(DRIVER, node, device, f"{number}", tuple(sorted(capacity.items())))
+
+
+def some(**capacity: int) -> DeviceRequest:
+    """Return a request for so much of a device."""
+    return replace(exactly(), capacity=tuple(sorted(capacity.items())))
+
+
 def partition(name: str, *, memory: int, of: str = "gpu-0", **attributes: str) -> Device:
     """Return a device that consumes so much of the memory of a GPU."""
     consumed = CounterSet(of, (("memory", memory),))
@@ -87,14 +108,21 @@ def node_devices(
     *slices: ResourceSlice,
     node: str = "a",
     in_use: Iterable[str] = (),
+    shares: Iterable[Share] = (),
     features: Features = DEFAULT_FEATURES,
 ) -> NodeDevices:
     pools = gather_pools(Node(node, {}, (), False, {}), SliceIndex(slices), features)
-    return NodeDevices.of(pools, frozenset(DeviceID(DRIVER, node, each) for each in in_use))
+    whole = (DeviceID(DRIVER, node, each) for each in in_use)
+    return NodeDevices.of(pools, frozenset((*whole, *shares)))
 
 
-def on_node(*devices: Device, node: str = "a", in_use: Iterable[str] = ()) -> NodeDevices:
-    return node_devices(slice_of(devices, node), node=node, in_use=in_use)
+def on_node(
+    *devices: Device,
+    node: str = "a",
+    in_use: Iterable[str] = (),
+    shares: Iterable[Share] = (),
+) -> NodeDevices:
+    return node_devices(slice_of(devices, node), node=node, in_use=in_use, shares=shares)
 
 
 def exactly(
@@ -108,7 +136,9 @@ def every(*selectors: str, name: str = "gpu") -> DeviceRequest:
     return DeviceRequest(name, CLASS, selectors, AllocationMode.ALL)
 
 
-def claim(*requests: DeviceRequest | tuple[DeviceRequest, ...], match: str = "") -> ClaimSpec:
+def claim(
+    *requests: DeviceRequest | tuple[DeviceRequest, ...], match: str = "", distinct: str = ""
+) -> ClaimSpec:
     """Return a claim with these requests, a tuple being the alternatives of firstAvailable."""
     found = (
         Request(f"r{at}", first_available=each)
@@ -116,5 +146,6 @@ def claim(*requests: DeviceRequest | tuple[DeviceRequest, ...], match: str = "")
         else Request(f"r{at}", each)
         for at, each in enumerate(requests)
     )
-    constraints = (MatchAttribute(f"{DRIVER}/{match}"),) if match else ()
-    return ClaimSpec(tuple(found), constraints)
+    matching = [MatchAttribute(f"{DRIVER}/{match}")] if match else []
+    apart = [DistinctAttribute(f"{DRIVER}/{distinct}")] if distinct else []
+    return ClaimSpec(tuple(found), (*matching, *apart))

@@ -4,17 +4,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from kube.devices.capacity import thousandths
 from kube.devices.cel.faults import NotReadable
 from kube.devices.cel.values import quantity
 from scheduling.devices.pools import Pool, SliceIndex, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.model.constraints import NodeTerm, Requirement, Toleration
+from scheduling.model.devices.capacity import Capacities, Capacity, RequestPolicy, Thousandths
 from scheduling.model.devices.features import DEFAULT_FEATURES, Features
+from scheduling.model.devices.in_use import InUse
 from scheduling.model.devices.resource_claim import (
     AllocationMode,
     ClaimSpec,
+    Constraint,
     DeviceClass,
     DeviceRequest,
+    DistinctAttribute,
     MatchAttribute,
     Request,
 )
@@ -33,6 +38,10 @@ from scheduling.model.node import Node, Taint
 
 Json = dict[str, Any]
 
+CONSTRAINTS: dict[str, type[Constraint]] = {
+    "matchAttribute": MatchAttribute,
+    "distinctAttribute": DistinctAttribute,
+}
 ANSWERS = {"t": Answer.MATCHES, "f": Answer.DOES_NOT_MATCH, "e": Answer.ERROR}
 GATES = {
     "DRAAdminAccess": "admin_access",
@@ -69,7 +78,7 @@ class Question:
     node: Node
     slices: SliceIndex
     claims: list[ClaimSpec]
-    in_use: frozenset[DeviceID]
+    in_use: InUse
     rules: Rules
 
     @property
@@ -89,9 +98,54 @@ def question(record: Json, *, all_features: bool) -> Question:
         Node(meta["name"], meta.get("labels", {}), (), False, {}),
         SliceIndex(slices),
         [_claim(each["spec"]) for each in asked["Claims"] or ()],
-        frozenset(DeviceID(*each) for each in asked["Allocated"] or ()),
+        in_use(asked),
         Rules(classes, RecordedSelectors(record, slices), features),
     )
+
+
+def in_use(asked: Json) -> InUse:
+    """What was taken before: whole devices, shares, and how much these consume together."""
+    shares: dict[DeviceID, Thousandths] = {DeviceID(*each): () for each in asked["Shared"] or ()}
+    for *device, amounts in asked["Consumed"] or ():
+        shares[DeviceID(*device)] = _amounts(amounts)
+    whole = frozenset(DeviceID(*each) for each in asked["Allocated"] or ())
+    return InUse(whole, frozenset(shares.items()))
+
+
+def _amounts(read: Json) -> Thousandths:
+    return tuple(sorted((name, _thousandths(text)) for name, text in read.items()))
+
+
+def _thousandths(text: str) -> int:
+    found = thousandths(text)
+    if found is None:
+        raise NotReadable("capacity beyond 64 bits")
+    return found
+
+
+def _capacities(read: Json) -> Capacities | None:
+    try:
+        return tuple(
+            Capacity(name, _thousandths(each["value"]), _policy(each.get("requestPolicy")))
+            for name, each in sorted(read.get("capacity", {}).items())
+        )
+    except NotReadable:
+        return None
+
+
+def _policy(read: Json | None) -> RequestPolicy | None:
+    if read is None:
+        return None
+    span = read.get("validRange", {})
+    ends = (_thousandths(span[each]) if each in span else None for each in ("min", "max", "step"))
+    default = _thousandths(read["default"]) if "default" in read else None
+    values = map(_thousandths, read.get("validValues") or ())
+    return RequestPolicy(default, tuple(values), *ends)
+
+
+def _has_broken_steps(capacity: Capacity) -> bool:
+    span = capacity.policy
+    return bool(span and span.step and (span.step % 1000 or (span.least or 0) % 1000))
 
 
 def _class(read: Json) -> DeviceClass:
@@ -150,6 +204,7 @@ def _device(driver: str, read: Json) -> Device:
         _consumed(read),
         bool(read.get("bindingConditions")),
         tuple(_unsupported(read)),
+        _capacities(read),
     )
 
 
@@ -192,8 +247,10 @@ def _consumed(read: Json) -> tuple[CounterSet, ...]:
 def _unsupported(read: Json) -> Iterator[str]:
     if not all(_is_known(each) for each in read.get("attributes", {}).values()):
         yield "attributes"
-    if any("requestPolicy" in each for each in read.get("capacity", {}).values()):
-        yield "request policies"
+    if read.get("allowMultipleAllocations") and _capacities(read) is None:
+        yield "capacities"
+    if any(map(_has_broken_steps, _capacities(read) or ())):
+        yield "steps of a capacity that are no whole numbers"
     if any(each.name == "unread" for each in _consumed(read)):
         yield "counters beyond 64 bits"
 
@@ -217,11 +274,11 @@ def _claim(spec: Json) -> ClaimSpec:
     return ClaimSpec(
         tuple(_request(each) for each in devices.get("requests", ())),
         tuple(
-            MatchAttribute(each["matchAttribute"], tuple(each.get("requests") or ()))
+            CONSTRAINTS[name](each[name], tuple(each.get("requests") or ()))
             for each in constraints
-            if "matchAttribute" in each
+            for name in each.keys() & CONSTRAINTS.keys()
         ),
-        ("constraints",) if any("matchAttribute" not in each for each in constraints) else (),
+        () if all(each.keys() & CONSTRAINTS.keys() for each in constraints) else ("constraints",),
     )
 
 
@@ -235,13 +292,17 @@ def _request(read: Json) -> Request:
 
 
 def _asked(name: str, read: Json) -> DeviceRequest:
-    unknown: list[str] = [
-        name for name in ("adminAccess", "capacity", "derivedAttributes") if name in read
-    ]
+    unknown: list[str] = [name for name in ("adminAccess", "derivedAttributes") if name in read]
     if any("cel" not in each for each in read.get("selectors", ())):
         unknown.append("selectors")
     if read.get("allocationMode") not in {"ExactCount", "All"}:
         unknown.append("allocationMode")
+    capacity = None
+    try:
+        if "capacity" in read:
+            capacity = _amounts(read["capacity"].get("requests") or {})
+    except NotReadable:
+        unknown.append("capacity")
     return DeviceRequest(
         name,
         read["deviceClassName"],
@@ -253,4 +314,5 @@ def _asked(name: str, read: Json) -> DeviceRequest:
             for each in read.get("tolerations", ())
         ),
         tuple(unknown),
+        capacity,
     )

@@ -11,7 +11,8 @@ from scheduling.devices.allocator import allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
 from scheduling.devices.outcome import Allocated, Doubt, Undecided
 from scheduling.devices.steps import StepBudget
-from scheduling.model.devices.resource_slice import CounterSet
+from scheduling.model.devices.capacity import Capacity
+from scheduling.model.devices.resource_slice import CounterSet, Device
 from scheduling.model.shape.restrictions import Claims
 from tests.scheduling.devices.builders import (
     RULES,
@@ -22,7 +23,9 @@ from tests.scheduling.devices.builders import (
     exactly,
     node_devices,
     on_node,
+    share,
     slice_of,
+    some,
 )
 
 STEPS = 1_000_000
@@ -42,15 +45,22 @@ CLAIMS = [
     claim((exactly("type=X", count=2, name="x"), Y), exactly()),
     claim(every("type=X")),
     claim(every("numa=0"), exactly()),
+    claim(some(memory=2)),
+    claim(some(memory=3)),
+    claim(some(memory=1), some(memory=2)),
+    claim((some(memory=3), exactly("type=X"))),
+    claim(exactly("type=X"), exactly("type=Y"), distinct="numa"),
+    claim(PAIR, distinct="type"),
 ]
 
-devices = st.builds(
-    lambda type_, numa, tainted, memory: (type_, numa, tainted, memory),
+devices = st.tuples(
     st.sampled_from("XY"),
     st.sampled_from("01"),
     st.integers(0, 5).map(lambda draw: draw == 0),
     st.sampled_from([1, 1, 2, 3]),
+    st.sampled_from([None, None, 3, 4]),
 )
+"""Type, NUMA node, whether it is tainted, what it consumes, what several claims may have of it."""
 memory = st.sampled_from([0, 0, 3, 4])
 """Of a node's GPU whose partitions its devices are; 0 where they are not."""
 nodes = st.tuples(st.lists(devices, min_size=2, max_size=5), st.sampled_from([0, 0, 1, 2]))
@@ -70,21 +80,31 @@ def offers(draw: st.DrawFn, kinds: int) -> list[NodeOffer]:
         whole = draw(memory)
         made = [
             replace(
-                device(f"{at}", tainted=tainted, type=type_, numa=numa),
+                sized(device(f"{at}", tainted=tainted, type=type_, numa=numa), size),
                 consumes_counters=consumed(part) if whole else (),
             )
-            for at, (type_, numa, tainted, part) in enumerate(content)
+            for at, (type_, numa, tainted, part, size) in enumerate(content)
         ]
-        in_use = [f"{at}" for at in range(len(made)) if taken >> at & 1]
+        of_some = [f"{at}" for at in range(len(made)) if taken >> at & 1]
+        in_use = [each for each in of_some if content[int(each)][4] is None]
+        shares = [share(each, 0, name, memory=1) for each in of_some if each not in in_use]
         most = tuple(draw(st.sampled_from([2, 2, 1, 0])) for _ in range(kinds))
         there = draw(st.one_of(st.just(()), st.just(()), pending))
         slices = [slice_of(made, name, of=2), counters(name, gpu_0=whole, of=2)]
-        of_gpu = node_devices(*slices, node=name, in_use=in_use)
-        plain_devices = on_node(*made, node=name, in_use=in_use)
+        of_gpu = node_devices(*slices, node=name, in_use=in_use, shares=shares)
+        plain_devices = on_node(*made, node=name, in_use=in_use, shares=shares)
         alone = NodeOffer([name], of_gpu if whole else plain_devices, most)
         offer = replace(alone, pending=there)
         found.append(offer if succeeds(offer, foreign(offer)) else alone)
     return found
+
+
+def sized(one: Device, memory: int | None) -> Device:
+    """Return a device with so much memory for several claims, where there is any."""
+    if memory is None:
+        return one
+    content = replace(one.content, allow_multiple_allocations=True)
+    return replace(one, content=content, capacities=(Capacity("memory", memory),))
 
 
 def consumed(memory: int) -> tuple[CounterSet, ...]:
@@ -98,7 +118,7 @@ def succeeds(offer: NodeOffer, pods: Sequence[Claims]) -> bool:
         found = allocate(claims, offer.devices.pools, in_use, RULES, StepBudget(STEPS))
         if not isinstance(found, Allocated):
             return False
-        in_use |= {each.device for one in found.claims for each in one}
+        in_use = in_use.plus(found.given)
     return True
 
 

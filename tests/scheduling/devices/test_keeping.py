@@ -90,7 +90,7 @@ def succeeds(node: NodeDevices, coming: Sequence[Claims]) -> bool:
         found = allocate(claims, node.pools, in_use, RULES, StepBudget(STEPS))
         if not isinstance(found, Allocated):
             return False
-        in_use |= {each.device for one in found.claims for each in one}
+        in_use = in_use.plus(found.given)
     return True
 
 

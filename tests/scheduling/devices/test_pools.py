@@ -10,7 +10,6 @@ from scheduling.devices.pools import (
     COUNTERS,
     COUNTERS_OF_ONE_NAME,
     DEVICES_BESIDE_COUNTERS,
-    SHARES,
     SLICE_COUNTS,
     SliceIndex,
     gather_pools,
@@ -18,6 +17,7 @@ from scheduling.devices.pools import (
 from scheduling.devices.steps import StepBudget
 from scheduling.model.constraints import NodeTerm, Requirement
 from scheduling.model.devices.features import DEFAULT_FEATURES
+from scheduling.model.devices.in_use import NOTHING
 from scheduling.model.devices.resource_claim import ClaimSpec
 from scheduling.model.devices.resource_slice import NodeAccess
 from scheduling.model.node import Node
@@ -131,14 +131,6 @@ def test_counters_that_several_nodes_share_are_not_judged() -> None:
     assert outcome(node, claim(exactly("error"))) == Unsupported(COUNTERS), "it may be invalid"
 
 
-def test_counters_of_devices_with_shares_are_not_judged() -> None:
-    """Which claims have a share of such a device is not known, nor whether any is left."""
-    content = replace(PARTS[0].content, allow_multiple_allocations=True)
-    parts = slice_of([replace(PARTS[0], content=content), *HALVES], "a", of=2)
-    node = node_devices(parts, counters("a", gpu_0=40, of=2))
-    assert outcome(node, HALF) == Unsupported(SHARES)
-
-
 def test_counters_of_two_drivers_in_pools_of_one_name_are_not_judged() -> None:
     """1.36 keeps them by the name of the pool alone."""
     mine = [slice_of(PARTS, "a", of=2), counters("a", gpu_0=40, of=2)]
@@ -151,7 +143,7 @@ def test_without_the_gate_no_device_with_counters_is_allocated() -> None:
     slices = SliceIndex([slice_of(PARTS, "a")])
     pools = gather_pools(Node("a", {}, (), False, {}), slices, off)
     rules = replace(RULES, features=off)
-    assert allocate([HALF], pools, frozenset(), rules, StepBudget(1000)) == REFUSED
+    assert allocate([HALF], pools, NOTHING, rules, StepBudget(1000)) == REFUSED
 
 
 def test_nodes_with_other_partitions_are_not_alike() -> None:

@@ -17,7 +17,8 @@ from scheduling.devices.outcome import Allocated, Unsupported
 from scheduling.devices.pools import SliceIndex, gather_pools
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.features import features_of, version_of
-from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.model.devices.in_use import NOTHING, InUse
+from scheduling.model.devices.resource_slice import ResourceSlice
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 from tests.scheduling.devices.builders import (
@@ -35,7 +36,6 @@ from tests.scheduling.devices.test_gang_properties import CLAIMS, pods_of
 
 OLDER = replace(RULES, features=features_of((1, 35)))
 EITHER = claim((exactly("type=X", name="x"), exactly("type=Y", name="y")))
-InUse = frozenset[DeviceID]
 
 plain = st.sampled_from(CLAIMS[:3]).map(lambda one: (one,))
 claims = st.one_of(plain, st.sampled_from([(), *((one,) for one in CLAIMS)]))
@@ -58,21 +58,17 @@ def after(pod: Claims, node: NodeDevices, in_use: InUse) -> list[InUse | None]:
     found: list[InUse | None] = []
     for order in permutations(node.pools):
         outcome = allocate(pod, order, in_use, OLDER, StepBudget(100_000))
-        found.append(_taken(outcome) | in_use if isinstance(outcome, Allocated) else None)
+        found.append(in_use.plus(outcome.given) if isinstance(outcome, Allocated) else None)
     return found
 
 
-def _taken(given: Allocated) -> InUse:
-    return frozenset(each.device for one in given.claims for each in one)
-
-
-def always(pods: Sequence[Claims], node: NodeDevices, in_use: InUse = frozenset()) -> bool:
+def always(pods: Sequence[Claims], node: NodeDevices, in_use: InUse = NOTHING) -> bool:
     return not pods or all(
         then is not None and always(pods[1:], node, then) for then in after(pods[0], node, in_use)
     )
 
 
-def sometimes(pods: Sequence[Claims], node: NodeDevices, in_use: InUse = frozenset()) -> bool:
+def sometimes(pods: Sequence[Claims], node: NodeDevices, in_use: InUse = NOTHING) -> bool:
     return not pods or any(
         then is not None and sometimes(pods[1:], node, then)
         for then in after(pods[0], node, in_use)

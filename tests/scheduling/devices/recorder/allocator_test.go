@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -16,26 +17,29 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured/internal"
 	"k8s.io/dynamic-resource-allocation/structured/internal/allocatortesting"
 )
 
-// input is all that the allocator is told. Shared says that capacity of some device is taken.
+// input is all that the allocator is told. Shared are devices of which shares are taken, Consumed
+// says how much of each (driver, pool, device, amounts).
 type input struct {
 	Features  []string
 	Allocated [][3]string
-	Shared    bool
+	Shared    [][3]string
+	Consumed  [][4]any
 	Classes   []*resourceapi.DeviceClass
 	Slices    []*resourceapi.ResourceSlice
 	Node      *v1.Node
 	Claims    []*resourceapi.ResourceClaim
 }
 
-// answer is what it says: devices for each claim (request, driver, pool, device), or the kind of an
-// error.
+// answer is what it says: devices for each claim (request, driver, pool, device, of a share what it
+// consumes), or the kind of an error.
 type answer struct {
-	Results [][][4]string
+	Results [][][]any
 	Error   string
 }
 
@@ -167,12 +171,20 @@ func (r *recorder) texts() []string {
 	return sorted
 }
 
-func devicesOf(results []resourceapi.AllocationResult) [][][4]string {
-	found := make([][][4]string, 0, len(results))
+func devicesOf(results []resourceapi.AllocationResult) [][][]any {
+	found := make([][][]any, 0, len(results))
 	for _, result := range results {
-		devices := make([][4]string, 0, len(result.Devices.Results))
+		devices := make([][]any, 0, len(result.Devices.Results))
 		for _, each := range result.Devices.Results {
-			devices = append(devices, [4]string{each.Request, each.Driver, each.Pool, each.Device})
+			row := []any{each.Request, each.Driver, each.Pool, each.Device}
+			if each.ShareID != nil {
+				amounts := each.ConsumedCapacity
+				if amounts == nil {
+					amounts = map[resourceapi.QualifiedName]resource.Quantity{}
+				}
+				row = append(row, amounts)
+			}
+			devices = append(devices, row)
 		}
 		found = append(found, devices)
 	}
@@ -189,6 +201,14 @@ func kindOf(err error) string {
 	return "error"
 }
 
+func partsOf(id DeviceID) [3]string {
+	return [3]string{id.Driver.String(), id.Pool.String(), id.Device.String()}
+}
+
+func before(one, other [3]string) bool {
+	return one[0]+"/"+one[1]+"/"+one[2] < other[0]+"/"+other[1]+"/"+other[2]
+}
+
 func newRecorder(
 	ctx context.Context, features Features, state AllocatedState, lists DeviceClassLister,
 	slices []*resourceapi.ResourceSlice, cache *cel.Cache,
@@ -201,13 +221,17 @@ func newRecorder(
 	sort.Strings(names)
 	asked := input{Features: names, Slices: slices}
 	for id := range state.AllocatedDevices {
-		asked.Allocated = append(asked.Allocated, [3]string{id.Driver.String(), id.Pool.String(), id.Device.String()})
+		asked.Allocated = append(asked.Allocated, partsOf(id))
 	}
-	sort.Slice(asked.Allocated, func(i, j int) bool {
-		one, other := asked.Allocated[i], asked.Allocated[j]
-		return one[0]+"/"+one[1]+"/"+one[2] < other[0]+"/"+other[1]+"/"+other[2]
-	})
-	asked.Shared = len(state.AllocatedSharedDeviceIDs)+len(state.AggregatedCapacity) > 0
+	for id := range state.AllocatedSharedDeviceIDs {
+		asked.Shared = append(asked.Shared, partsOf(id.GetDeviceID()))
+	}
+	for id, amounts := range state.AggregatedCapacity {
+		asked.Consumed = append(asked.Consumed, [4]any{id.Driver.String(), id.Pool.String(), id.Device.String(), amounts})
+	}
+	sort.Slice(asked.Allocated, func(i, j int) bool { return before(asked.Allocated[i], asked.Allocated[j]) })
+	sort.Slice(asked.Shared, func(i, j int) bool { return before(asked.Shared[i], asked.Shared[j]) })
+	sort.Slice(asked.Consumed, func(i, j int) bool { return fmt.Sprint(asked.Consumed[i][:3]) < fmt.Sprint(asked.Consumed[j][:3]) })
 	return &recorder{Allocator: allocator, asked: asked, state: state, cache: cache, lists: lists}, nil
 }
 

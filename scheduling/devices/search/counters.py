@@ -5,11 +5,11 @@ structured/internal/incubating) in Kubernetes 1.36 and 1.37.
 """
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from scheduling.devices.pools import Pool, PoolDevice, PoolKey
 from scheduling.model.devices.features import Features
-from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.devices.in_use import InUse
 
 Counts = Counter[tuple[str, str]]
 """Amounts by set and counter."""
@@ -18,12 +18,10 @@ Counts = Counter[tuple[str, str]]
 class CountersLeft:
     """What a search leaves of the counters of pools, of whose devices some are in use.
 
-    Devices that cannot be judged count for nothing.
+    Devices that cannot be judged count for nothing. Shares of a device consume its counters once.
     """
 
-    def __init__(
-        self, pools: Sequence[Pool], in_use: Container[DeviceID], features: Features
-    ) -> None:
+    def __init__(self, pools: Sequence[Pool], in_use: InUse, features: Features) -> None:
         self._pools, self._in_use = pools, in_use
         self._are_read = features.partitionable_devices
         self._left: dict[PoolKey, Counts] = {}
@@ -59,7 +57,7 @@ class CountersLeft:
         """Return what devices in use left; below zero where they took more than there is."""
         left = Counts({(of.name, name): n for of in pool.counters for name, n in of.counters})
         for found in pool.devices:
-            if found.id in self._in_use:
+            if found.id in self._in_use or self._in_use.consumed(found.id) is not None:
                 left.subtract(_consumed(found))
         return left
 
