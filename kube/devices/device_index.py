@@ -59,7 +59,7 @@ class DeviceIndex:
         self.claims: dict[Key, ResourceClaim] = {}
         self.templates: dict[Key, ResourceClaimTemplate] = {}
         self.taken: dict[TakenDevice, Key] = {}
-        """Devices and shares that a claim was given, not to look at alone, and that claim."""
+        """Devices, and shares of devices, that a claim takes from others, and that claim."""
         self.unallocated: set[Key] = set()
         """Claims that were given nothing yet."""
         self.unseen: set[type[DeviceFact]] = {watch.fact for watch in DEVICE_WATCHES}

@@ -11,6 +11,7 @@ from scheduling.devices.search.counters import CountersLeft
 from scheduling.devices.selection import Rules, Selected, selected, selections, tolerated
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
+from scheduling.model.devices.capacity import times
 from scheduling.model.devices.in_use import NOTHING, InUse, TakenDevice
 from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
 from scheduling.model.devices.resource_slice import DeviceID
@@ -222,19 +223,27 @@ class NodeDevices:
         return MOST if free is None else free // needed
 
     def _free_for(self, claims: Claims, rules: Rules) -> int | None:
-        """Return how many free devices suit a request; None where that is not known."""
+        """Return how often a request finds a device; None where that is not known."""
         if are_open(self.pools, rules.features):
             return None
         free = 0
-        by_request = [self.selections(asked, rules) for asked in requests_of(claims)]
+        requests = list(requests_of(claims))
+        by_request = [self.selections(asked, rules) for asked in requests]
         for found, *answers in zip(self.usable, *by_request, strict=True):
             if not all(isinstance(each, bool) for each in answers):
                 return None
             if any(answers):
-                if found.unsupported or found.shared:
+                if found.unsupported:
                     return None
-                free += found.id not in self.in_use
+                free += self._times(found, [r for r, a in zip(requests, answers, strict=True) if a])
         return free
+
+    def _times(self, found: PoolDevice, requests: Iterable[DeviceRequest]) -> int:
+        """Return how many of some requests a device is enough for."""
+        if not found.shared or found.id in self.in_use:
+            return int(found.id not in self.in_use)
+        before, capacities = self.in_use.consumed(found.id) or (), found.device.capacities or ()
+        return max(times(each.capacity or (), before, capacities) for each in requests)
 
 
 @lru_cache(maxsize=CLAIMS_KEPT)

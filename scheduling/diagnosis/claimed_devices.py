@@ -14,8 +14,9 @@ from scheduling.devices.outcome import Refusal as Refused
 from scheduling.devices.room import DeviceRoom
 from scheduling.diagnosis.causes import NoDevices
 from scheduling.diagnosis.shortfall import how_many_fit, numbers_alone, wanted_pods
-from scheduling.diagnosis.wording import bounded, shown
+from scheduling.diagnosis.wording import bounded, shown, written
 from scheduling.filters.free_capacity import FreeCapacity
+from scheduling.model.amounts import MEMORY
 from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
 from scheduling.model.gang import Group
 from scheduling.model.shape.restrictions import Claims
@@ -67,8 +68,9 @@ def undecided(groups: Iterable[Group], room: FreeCapacity, doubt: Doubt) -> Refu
 def _why(claims: Claims, refusals: Iterable[NotAllocated], room: FreeCapacity) -> Iterator[str]:
     """Say what one pod claims and what there is of it, then what else nodes are refused for."""
     for name, each in _asked(claims).items():
-        have, taken, promised = _devices_of(name, room)
-        there = f"of which nodes have {have}, {taken} are taken and {promised} promised"
+        have, taken, partly, promised = _devices_of(name, room)
+        shares = f", {partly} in part," if partly else ""
+        there = f"of which nodes have {have}, {taken} are taken{shares} and {promised} promised"
         yield f"each claims {each} of {shown(name)}, {there}"
     for refusal in refusals:
         if refusal.refusal in _SAID:
@@ -78,8 +80,22 @@ def _why(claims: Claims, refusals: Iterable[NotAllocated], room: FreeCapacity) -
 def _asked(claims: Claims) -> dict[str, str]:
     """Return how many devices of each class one pod claims, by its first alternatives."""
     every = {each.device_class for each in _first(claims) if each.mode is AllocationMode.ALL}
-    counts = _number(claims)
-    return {name: "all" if name in every else str(count) for name, count in counts.items()}
+    counts, capacity = _number(claims), _capacity(claims)
+    numbers = {name: "all" if name in every else str(count) for name, count in counts.items()}
+    return {name: f"{number}{capacity.get(name, '')}" for name, number in numbers.items()}
+
+
+def _capacity(claims: Claims) -> dict[str, str]:
+    """Return how much of a device of each class one pod claims, where it says so."""
+    asked = [(each.device_class, each.capacity) for each in _first(claims) if each.capacity]
+    return {name: f" ({', '.join(map(_amount, amounts))})" for name, amounts in asked}
+
+
+def _amount(asked: tuple[str, int]) -> str:
+    name, (whole, part) = asked[0], divmod(asked[1], 1000)
+    if part:
+        return f"{shown(name)} {asked[1]}m"
+    return f"{shown(name)} {whole if whole % 1024 else written(MEMORY, whole, up=1)}"
 
 
 def _first(claims: Claims) -> Iterator[DeviceRequest]:
@@ -94,23 +110,29 @@ def _number(claims: Claims) -> Counter[str]:
     return counts
 
 
-def _devices_of(name: str, room: FreeCapacity) -> tuple[int, int, int]:
+Counts = tuple[int, int, int, int]
+"""Devices of a class: those of nodes, those taken, those taken in part, those promised."""
+
+
+def _devices_of(name: str, room: FreeCapacity) -> Counts:
     """Return how many devices of a class nodes have, are taken, and pods on their way claim."""
     if room.devices is None:
-        return 0, 0, 0
+        return 0, 0, 0, 0
     devices = room.devices
     return room.remembered(("devices", name), lambda: _counted(name, room, devices))
 
 
-def _counted(name: str, room: FreeCapacity, devices: DeviceRoom) -> tuple[int, int, int]:
+def _counted(name: str, room: FreeCapacity, devices: DeviceRoom) -> Counts:
     asked = DeviceRequest(name, name)
     on_nodes = (devices.nodes.of(node) for node in room.columns.traits.nodes)
     counts = [_on_node(asked, each, devices) for each in on_nodes]
     coming = (pods for on in devices.pending.values() for pods in on)
     promised = sum(_number(claims)[name] * count for claims, count in coming)
-    return sum(have for have, _ in counts), sum(taken for _, taken in counts), promised
+    have, taken, partly = (sum(each[at] for each in counts) for at in range(3))
+    return have, taken, partly, promised
 
 
-def _on_node(asked: DeviceRequest, node: NodeDevices, devices: DeviceRoom) -> tuple[int, int]:
-    found = [each for each in node.usable if selection(asked, each, devices.rules) is True]
-    return len(found), sum(each.id in node.in_use for each in found)
+def _on_node(asked: DeviceRequest, node: NodeDevices, devices: DeviceRoom) -> tuple[int, int, int]:
+    found = [e.id for e in node.usable if selection(asked, e, devices.rules) is True]
+    taken = sum(each in node.in_use for each in found)
+    return len(found), taken, sum(node.in_use.consumed(each) is not None for each in found)

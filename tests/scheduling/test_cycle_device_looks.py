@@ -58,11 +58,10 @@ def test_nodes_whose_devices_are_promised_are_not_looked_at() -> None:
 
 
 def test_devices_that_are_shared_are_enough_for_any_number_of_pods() -> None:
-    """They are not judged, and so no reason to say that there are too few."""
+    """Each pod takes a share of it."""
     shared = Device("s", DeviceContent(DRIVER, allow_multiple_allocations=True))
     found, _ = decide(WORLD, facts({"n00": [shared]}), workers("g", 3, claiming(claim(exactly()))))
-    assert isinstance(found["g"], Refusal)
-    assert found["g"].reason is Reason.UNSUPPORTED
+    assert nodes_of(found["g"])["workers"] == {"n00": 3}
 
 
 def test_what_a_request_wants_that_is_not_modelled_may_be_devices_of_others() -> None:

@@ -17,6 +17,7 @@ from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.outcome import Allocated, Doubt
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
+from scheduling.model.devices.in_use import Share
 from scheduling.model.devices.resource_claim import ClaimSpec, DeviceRequest
 from scheduling.model.devices.resource_slice import Device, DeviceContent, DeviceID
 from scheduling.model.devices.selectors import Answer
@@ -35,7 +36,9 @@ from tests.scheduling.devices.builders import (
     claim,
     device,
     exactly,
+    shared,
     slice_of,
+    some,
 )
 
 ONE = claim(exactly())
@@ -102,6 +105,19 @@ def test_of_two_gangs_on_devices_for_one_the_second_waits_in_numbers() -> None:
     assert second.message == (
         "1 of 3 workers fit by their claims: each claims 1 of gpu, of which nodes have 4, 0 are "
         "taken and 3 promised"
+    )
+
+
+def test_what_is_lacking_of_shared_devices_is_said_in_amounts() -> None:
+    gib = 1000 * 2**30
+    pod = claiming(claim(some(memory=16 * gib, cores=1500)))
+    taken = Share(DRIVER, "a", "x", "1", (("memory", gib),))
+    known = facts({"a": [shared("x", memory=40 * gib, cores=4000), shared("y")]})
+    found = verdicts(columns(node("a")), replace(known, taken=(taken,)), workers("g", 3, pod))
+    assert isinstance(found["g"], Refusal)
+    assert found["g"].message == (
+        "2 of 3 workers fit by their claims: each claims 1 (cores 1500m, memory 16Gi) of gpu, of "
+        "which nodes have 2, 0 are taken, 1 in part, and 0 promised"
     )
 
 

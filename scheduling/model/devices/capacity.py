@@ -7,6 +7,8 @@ Kubernetes 1.36 and 1.37, as far as both say the same.
 
 from typing import NamedTuple
 
+from scheduling.model.amounts import MOST
+
 Thousandths = tuple[tuple[str, int], ...]
 """Amounts by name, sorted, in thousandths."""
 
@@ -76,6 +78,16 @@ def leaves(more: Thousandths, before: Thousandths, capacities: Capacities) -> bo
     """Say whether a device has so much more once something of it is taken before."""
     both = dict(added(more, before))
     return all(both.get(each.name, 0) <= each.amount for each in capacities)
+
+
+def times(asked: Thousandths, before: Thousandths, capacities: Capacities) -> int:
+    """Return how many such requests a device is enough for, of which something is taken before."""
+    amounts, had = taken_by(asked, capacities), dict(before)
+    if amounts is None:
+        return 0
+    left = {each.name: each.amount - had.get(each.name, 0) for each in capacities}
+    counts = (left[name] // amount for name, amount in amounts if amount)
+    return max(0, min(counts, default=MOST))
 
 
 def added(some: Thousandths, more: Thousandths) -> Thousandths:

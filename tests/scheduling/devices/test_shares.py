@@ -236,3 +236,27 @@ def test_pods_one_after_the_other_take_the_first_device_with_so_much_left(
         left[first] -= amount
         assert isinstance(found, Allocated)
         in_use = in_use.plus(found.given)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=3),
+    st.lists(st.integers(0, 3), min_size=1, max_size=2),
+)
+def test_there_are_never_more_pods_than_the_bound_says(
+    sizes: list[tuple[int, bool]], asked: list[int]
+) -> None:
+    node = on_node(
+        *(
+            shared(f"d{at}", memory=size) if of_many else device(f"d{at}")
+            for at, (size, of_many) in enumerate(sizes)
+        ),
+        shares=[share("d0", 0, memory=1)],
+    )
+    pod = (claim(*(some(memory=each) if each else exactly() for each in asked)),)
+    bound, count, in_use = node.most(pod, RULES), 0, node.in_use
+    while count < 50:
+        found = allocate(pod, node.pools, in_use, RULES, StepBudget(1000))
+        if not isinstance(found, Allocated):
+            break
+        in_use, count = in_use.plus(found.given), count + 1
+    assert count <= bound
