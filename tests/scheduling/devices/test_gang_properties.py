@@ -7,10 +7,12 @@ from itertools import permutations, product
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from scheduling.devices.allocator import allocate
+from scheduling.devices.allocator import COUNTERS_OF_SHARES, allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
-from scheduling.devices.outcome import Allocated, Doubt, Undecided
+from scheduling.devices.outcome import Allocated, Doubt, Undecided, Unsupported
+from scheduling.devices.search.constraints import DISTINCT
 from scheduling.devices.steps import StepBudget
+from scheduling.devices.wanted import FULL_SHARED
 from scheduling.model.devices.capacity import Capacity
 from scheduling.model.devices.resource_slice import CounterSet, Device
 from scheduling.model.shape.restrictions import Claims
@@ -213,5 +215,7 @@ def test_verdict_is_that_of_brute_force(
             assert len(gang) > 1
             alone = [offer for offer in found if not offer.pending]
             assert not fits_group_by_group(gang, alone)
+        case Unsupported(feature):
+            assert feature in (DISTINCT, FULL_SHARED, COUNTERS_OF_SHARES)
         case _:
             raise AssertionError(verdict)
