@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from scheduling.devices.allocator import allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
-from scheduling.devices.outcome import Allocated, Doubt, Undecided
+from scheduling.devices.outcome import Allocated, Doubt, Undecided, Unsupported
 from scheduling.devices.sharing import PartedGroups
 from scheduling.devices.steps import StepBudget
 from scheduling.model.shape.restrictions import Claims
 from tests.scheduling.devices.builders import RULES, claim, device, exactly, on_node
 from tests.scheduling.devices.test_gang_properties import (
     CLAIMS,
+    DIFFERING,
     STEPS,
     described,
     offers,
@@ -133,6 +134,8 @@ def test_verdict_is_that_of_brute_force(world: tuple[list[ClaimGroup], list[Node
             assert any(each.pending for each in found)
         case Undecided(Doubt.ORDER):
             assert len(gang) > 1
+        case Unsupported(feature):
+            assert feature in DIFFERING
         case _:
             raise AssertionError(answer)
 
