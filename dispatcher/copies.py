@@ -17,7 +17,7 @@ from kube.gang.nested import RAY_CLUSTER, SPEC_FIELDS
 from kube.gang.sent import WRAPPER_RESOURCES, typed
 from kube.objects import names
 from kube.objects.base import Labels
-from kube.objects.clusters.gang_offer import LONGEST_NAME, OFFER_KIND
+from kube.objects.clusters.gang_offer import FINALIZER, LONGEST_NAME, OFFER_KIND
 
 Json = dict[str, Any]
 
@@ -66,6 +66,7 @@ def offer_body(original: Original, attempt: int, manager: str, lost_after: int) 
             "name": offer_name(original, attempt),
             "namespace": meta.namespace,
             "labels": {MANAGER: manager, ORIGIN: meta.uid},
+            "finalizers": [FINALIZER],
         },
         "spec": {
             **({"lostAfterSeconds": lost_after} if lost_after else {}),

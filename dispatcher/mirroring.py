@@ -4,6 +4,7 @@ The status of a RayJob has no conditions, and that of an AppWrapper has those of
 where they run is in their Gangs alone.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from dispatcher.reading import Copy, Original, parsed
@@ -17,7 +18,35 @@ DISPATCHED = "muster.dev/Dispatched"
 
 ON_CLUSTER, ON_NO_CLUSTER = "OnCluster", "OnNoCluster"
 
+SETTLES = 0.3
+"""Seconds without another change after which the status of a copy is told."""
+
+LONGEST = 1.0
+"""The most seconds for which what is told may be old, whatever changes."""
+
 Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Settling:
+    """The status of a copy that is not told yet. Times are monotonic seconds."""
+
+    status: Json | None = None
+    since: float = 0.0
+    """Since when what is told is old."""
+    changed_at: float = 0.0
+
+    def due(self, status: Json, now: float) -> float:
+        """Return when the status of now is to be told."""
+        if self.status is None:
+            self.since = now
+        if status != self.status:
+            self.status, self.changed_at = status, now
+        return min(self.changed_at + SETTLES, self.since + LONGEST)
+
+    def end(self) -> None:
+        """Take it that what is told is right."""
+        self.status = None
 
 
 def status_of(original: Original, copy: Copy, cluster: str) -> Json:

@@ -102,7 +102,7 @@ def _mirrored(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
     if copy is not None and not parsed(copy.status):
         return  # KubeRay is about to say how it is
     if copy is not None:
-        status = status_of(original, copy, cluster)
+        status = _settled(look, original, status_of(original, copy, cluster))
     elif original.kind in WRAPPER_RESOURCES:
         status = _of_wrapper(look, original, turn)
     elif record is None:
@@ -116,6 +116,19 @@ def _mirrored(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
         return
     if differs(original, status) and status != look.view.mirrored:
         yield STATUS, MirrorStatus(original, status)
+
+
+def _settled(look: Look, original: Original, status: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the status of a copy once it has settled: KubeRay writes several in a second."""
+    settling, now = look.view.settling, look.moment.now
+    if not differs(original, status) or status == look.view.mirrored:
+        settling.end()
+        return None
+    due = settling.due(status, now)
+    if due > now:
+        look.wakes.append(due)
+        return None
+    return status
 
 
 def _of_wrapper(look: Look, original: Original, turn: Turn) -> dict[str, Any] | None:

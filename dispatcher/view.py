@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatcher.candidates import Member
+from dispatcher.mirroring import Settling
 from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
 from dispatcher.reading import Answer, Copy, Original, Path, Turn, path_of
@@ -82,6 +83,8 @@ class View:
     """When its status was written last."""
     mirrored: dict[str, Any] | None = None
     """The status that was last written to the original."""
+    settling: Settling = field(default_factory=Settling)
+    """That of the status of its copy."""
     first: int = 0
     """The place of the candidate that is asked before all, where there are more than are asked."""
     turned_at: float = 0.0
@@ -139,7 +142,7 @@ class View:
         for each in kept:
             each.clear()
         self.answers, self.copies, self.next_attempt = {}, {}, Pause()
-        self.mirrored, self.warnings = None, Warnings()
+        self.mirrored, self.warnings, self.settling = None, Warnings(), Settling()
 
     def lose(self, member: str) -> None:
         """Forget what was seen of a member, and what was under way there."""

@@ -37,13 +37,17 @@ class StartOffer:
 
 @dataclass(frozen=True, slots=True)
 class HoldOffer:
-    """Hold a GangOffer back from its deletion, or let it go: `finalizers` are all that it has."""
+    """Hold a GangOffer back from its deletion, or let it go: `finalizers` are all that it has.
+
+    `closes` is the reason for which one that was not Closed before is over by that.
+    """
 
     gang: GangKey
     name: str
     uid: str
     resource_version: str
     finalizers: tuple[str, ...]
+    closes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

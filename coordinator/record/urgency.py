@@ -90,7 +90,7 @@ class Urgency:
         if status["reason"] in COMING:
             return self._due_of_coming(since, status, bustle)
         if any(status.get(field) != written.get(field) for field in AT_ONCE):
-            return self._due_of_refusal(since, status, written, bustle) if refused else 0.0
+            return self._due_of_reason(since, status, written, bustle, refused=refused)
         return self._due_of_numbers(since, status, written, bustle, refused=refused)
 
     def _due_of_coming(self, since: float, status: Status, bustle: Bustle) -> float:
@@ -126,6 +126,15 @@ class Urgency:
         """Seconds for which numbers of the gang may be old while it waits: the longer the more."""
         longer = SETTLE_DELAY * 2.0 ** min(self.renewals, 10)
         return max(quiet, min(longer, QUIET_DELAY))
+
+    def _due_of_reason(
+        self, since: float, status: Status, written: Status, bustle: Bustle, *, refused: bool
+    ) -> float:
+        """When it is due that another phase or reason holds."""
+        if refused:
+            return self._due_of_refusal(since, status, written, bustle)
+        is_sent = (written.get("phase"), status["phase"]) == (QUOTA_RESERVED, ADMITTED)
+        return since + SETTLE_DELAY if is_sent else 0.0  # its cluster mostly starts it by then
 
     def _due_of_refusal(
         self, since: float, status: Status, written: Status, bustle: Bustle

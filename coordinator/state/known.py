@@ -92,6 +92,8 @@ class OfferProgress:
     """The version that the last write was to change."""
     echo_by: float = 0.0
     """Until when the watch is waited for after it: the next write tests the version."""
+    deleted: str = ""
+    """The uid of what was created for it, once its deletion was asked for."""
     attempts: Attempts = field(default_factory=Attempts)
     accepted_after: int | None = None
     """How many requests for the Lease of its manager were sent before it was seen accepted."""
@@ -105,6 +107,10 @@ class OfferProgress:
     def waits_for_echo(self, version: str, now: float) -> bool:
         """Whether the watch has not told yet what the last write changed."""
         return version == self.replaced and now < self.echo_by
+
+    def waits_for_deletion(self, uid: str, now: float) -> bool:
+        """Whether the watch has not told yet of a deletion that was asked for."""
+        return uid == self.deleted and now < self.echo_by
 
 
 @dataclass(slots=True)

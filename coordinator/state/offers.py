@@ -144,6 +144,7 @@ def see_to_offer(known: Known, key: GangKey, moment: Moment) -> Iterator[OfferAc
     if action is not None:
         is_of_offer = isinstance(action, WriteOffer | StartOffer | HoldOffer)
         progress.begin(version if is_of_offer else "", moment.now)
+        progress.deleted = action.uid if isinstance(action, DeleteCreated) else progress.deleted
         yield action
     for at in _due(look):
         known.agenda.wake_by(key, at)
@@ -211,7 +212,7 @@ def _moved(look: _Look) -> OfferAction | None:
         case Move.CLOSE:
             return _close(look, _why(look))
         case Move.FORGET:
-            return _hold(look, tuple(each for each in look.form.finalizers if each != FINALIZER))
+            return _let_go(look)
         case None:
             return _go_on(look)
 
@@ -367,6 +368,8 @@ def _close(look: _Look, why: Closing) -> OfferAction | None:
     is_left = look.created is not None or has_pods(look.known, look.form)
     if stray is not None or is_left or look.known.blind:
         return stray
+    if reason == WITHDRAWN and look.form.finalizers == (FINALIZER,):
+        return _let_go(look, WITHDRAWN)  # what is gone is over as what is Closed
     return _write(look, {"phase": Phase.CLOSED, **said})
 
 
@@ -382,6 +385,8 @@ def _leftover(look: _Look) -> OfferAction | None:
     form, found = look.form, look.created
     if found is None or found.deletion_timestamp is not None:
         return None
+    if look.progress.waits_for_deletion(found.uid, look.moment.now):
+        return None
     return DeleteCreated(look.key, form.kind, form.successor, found.uid, form.metadata.uid)
 
 
@@ -395,6 +400,12 @@ def _write(look: _Look, status: dict[str, Any]) -> WriteOffer:
     return WriteOffer(look.key, name, meta.uid, meta.resource_version, said, look.form.answer)
 
 
-def _hold(look: _Look, finalizers: tuple[str, ...]) -> HoldOffer:
+def _hold(look: _Look, finalizers: tuple[str, ...], closes: str = "") -> HoldOffer:
     meta, name = look.form.metadata, gang_holder(look.key).name
-    return HoldOffer(look.key, name, meta.uid, meta.resource_version, finalizers)
+    return HoldOffer(look.key, name, meta.uid, meta.resource_version, finalizers, closes)
+
+
+def _let_go(look: _Look, closes: str = "") -> HoldOffer:
+    """Let its deletion go on, which also closes it where a reason for that is given."""
+    others = tuple(each for each in look.form.finalizers if each != FINALIZER)
+    return _hold(look, others, closes)

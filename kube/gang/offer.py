@@ -74,6 +74,7 @@ def form_of(offer: GangOffer, readers: Mapping[str, Reader] = NO_READERS) -> Off
     kind = kind_of(asked.api_version, asked.kind)
     read = readers.get(kind, _unread if kind in WRAPPER_RESOURCES else _of_ray)(offer)
     metadata = _metadata(offer.metadata, asked.labels, asked.annotations)
+    metadata = replace(metadata, generation=_generation(offer))
     spec = replace(read.spec, suspend=True, managed_by=None)
     found = ray_cluster.essential(replace(read, metadata=metadata, spec=spec))
     return replace(
@@ -120,12 +121,16 @@ def _metadata(meta: OfferMeta, labels: Labels, annotations: Labels) -> OfferMeta
         namespace=meta.namespace,
         uid=meta.uid,
         resource_version=meta.resource_version,
-        generation=meta.generation,
         creation_timestamp=meta.creation_timestamp,
         deletion_timestamp=meta.deletion_timestamp,
         labels={**labels, names.OPT_IN: "true"},
         annotations=held(annotations),
     )
+
+
+def _generation(offer: GangOffer) -> int:
+    """Return the generation of what it asks for: its acceptance is one of the GangOffer alone."""
+    return offer.metadata.generation - (offer.spec.accepted_by > 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def manager(*objects: Json, cpu: int = 4, replicas: int = 1, **spec: Any) -> Wor
     return world
 
 
-def dispatch(world: World, name: str, **fields: object) -> None:
+def dispatch(world: World, name: str, seconds: float = 5, **fields: object) -> None:
     """Write what the dispatcher writes: fields of the record, or the next attempt."""
 
     def change(gang: Json) -> None:
@@ -37,7 +37,7 @@ def dispatch(world: World, name: str, **fields: object) -> None:
         gang["status"]["dispatch"] = before | fields
 
     world.api.change(world.gang(name), change, "status")
-    world.settle(seconds=5)
+    world.settle(seconds=seconds)
 
 
 def runs(world: World, name: str, cluster: str = "east", attempt: int = 1) -> None:

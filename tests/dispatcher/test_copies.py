@@ -18,6 +18,7 @@ from dispatcher.reading import (
     original_of,
 )
 from kube.objects import names
+from kube.objects.clusters.gang_offer import FINALIZER
 from kube.ray.known_keys import unknown_keys
 from tests.dispatcher.objects import meta, original, ray_cluster
 
@@ -40,6 +41,7 @@ def test_an_offer_has_all_that_the_ray_cluster_asks_for_and_is_not_accepted() ->
     body = offer_body(original("train"), 2, "m", 0)
     assert body["metadata"]["name"] == "train-uid-train-2"
     assert "acceptedBy" not in body["spec"]
+    assert body["metadata"]["finalizers"] == [FINALIZER], "its member need not write that"
     template = body["spec"]["template"]
     assert template["labels"] == {names.QUEUE: "all", names.OPT_IN: "true"}
     assert template["spec"]["workerGroupSpecs"] == [{"groupName": "workers", "replicas": 2}]

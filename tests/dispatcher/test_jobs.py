@@ -130,6 +130,7 @@ def test_a_copy_that_went_before_its_end_was_read_is_told_by_the_word_of_its_mem
 ) -> None:
     world = runs()
     world.report("east", "train", jobDeploymentStatus="Running", jobId="7")
+    world.settle(1.0)
     copy = world.members["east"].copies["uid-train"]
     world.close("east", "train", reason)
     world.tell(Gone("east", copy))

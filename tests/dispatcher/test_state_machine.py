@@ -41,6 +41,7 @@ def test_a_gang_is_asked_for_recorded_accepted_and_only_then_created() -> None:
     assert not world.members["west"].answers
     assert not world.statuses, "its copy has none yet"
     world.report("east", "train", state="ready")
+    world.settle(1.0)
     kinds = [type(getattr(each, "deed", each)) for each in world.log]
     order = [
         kinds.index(each) for each in (AskMember, TakeLease, PatchOffer, CreateCopy, MirrorStatus)
@@ -280,6 +281,7 @@ def test_the_status_of_a_copy_comes_up_with_the_cluster_and_the_generation_of_it
     world.settle(3.0)
     world.edit("train", workers=3)
     world.report("east", "train", state="ready", observedGeneration=0, readyWorkerReplicas=3)
+    world.settle(1.0)
     status = world.statuses["train"]
     assert (status["state"], status["observedGeneration"]) == ("ready", 2)
     (condition,) = status["conditions"]
@@ -291,6 +293,20 @@ def test_the_status_of_a_copy_comes_up_with_the_cluster_and_the_generation_of_it
     world.close("east", "train", "Ended")
     world.settle(0.0)
     assert "state" not in world.statuses["train"]
+
+
+def test_a_status_that_changes_at_once_again_comes_up_once_and_within_a_second() -> None:
+    world = World(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    for at in range(8):
+        world.report("east", "train", readyWorkerReplicas=at)
+        world.settle(0.2, each=0.1)
+    told = [each.status["readyWorkerReplicas"] for each in world.written(MirrorStatus)]
+    assert told == [4], "after a second it is told as it is then"
+    world.settle(0.5, each=0.1)
+    assert world.statuses["train"]["readyWorkerReplicas"] == 7
+    assert len(world.written(MirrorStatus)) == 2
 
 
 def test_a_cordoned_member_takes_nothing_new_and_keeps_what_it_has() -> None:

@@ -91,6 +91,7 @@ def test_its_status_is_that_of_its_copy(kind: str) -> None:
     world = runs(kind)
     status: dict[str, Any] = {"phase": "Running", "transitionCount": 2, "conditions": [{"a": 1}]}
     world.report("east", "train", **status)
+    world.settle(1.0)
     assert world.statuses["train"] == status
 
 
@@ -228,6 +229,7 @@ def test_mcads_message_is_said_while_no_cluster_offers() -> None:
     world.settle(5.0)
     assert world.runs() == {"train": ["west"]}
     world.report("west", "train", phase="Running", state="Running")
+    world.settle(1.0)
     assert world.statuses["train"] == {"phase": "Running", "state": "Running"}
 
 

@@ -37,6 +37,9 @@ def queue(name: str, **spec: Any) -> GangQueue:
 
 
 FAR = queues_of([queue("far", clusters={}), queue("near")])
+SELECTING = queues_of(
+    [queue("far", clusters={}, namespaceSelector={"matchLabels": {"team": "ml"}}), queue("near")]
+)
 HOLDING = queues_of([queue("far", clusters={}, createPods="WhenAdmitted")])
 
 
@@ -186,10 +189,18 @@ async def test_what_cannot_be_sent_is_refused(created: Json, said: str) -> None:
 
 
 async def test_what_is_not_known_is_refused() -> None:
-    for queues, say in ((None, None), (FAR, unreachable)):
+    for queues, say in ((None, None), (SELECTING, unreachable)):
         response = await ask(cluster(labels=GANG), say, queues)
         assert not response["allowed"]
         assert response["status"]["code"] == 503
+
+
+async def test_a_namespace_is_not_read_for_what_says_all_itself_in_a_queue_of_all() -> None:
+    said = ask(cluster(labels=GANG), unreachable)
+    assert patch_of(await said) == MANAGED
+    for labels in ({names.QUEUE: "far"}, {names.OPT_IN: "true"}):
+        response = await ask(cluster(labels=labels), unreachable)
+        assert not response["allowed"], labels
 
 
 async def test_where_no_queue_has_clusters_nothing_is_read() -> None:

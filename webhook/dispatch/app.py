@@ -16,7 +16,7 @@ from kube.api.errors import KubeError
 from kube.objects.core import Namespace
 from webhook.admission_review import BadReview, Deny, denied, patched, untouched
 from webhook.app import JSON, body_of, refusal_of
-from webhook.dispatch.judging import Judged, concerns_queues, judge, without_note
+from webhook.dispatch.judging import Judged, concerns_queues, judge, says_all_itself, without_note
 from webhook.dispatch.review import DispatchReview, read_dispatch_review
 from webhook.hold_app import Reads
 from webhook.holding import NamespaceRead, Queues
@@ -71,6 +71,8 @@ class DispatchWebhook:
             return []
         if not concerns_queues(created, queues):
             return without_note(review.kind, created)
+        if says_all_itself(created, queues):
+            return judge(review, created, {}, queues)
         try:
             async with asyncio.timeout(self._settings.lookup_deadline_seconds):
                 found = await self._reader.read(NamespaceRead(review.namespace))

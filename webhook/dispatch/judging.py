@@ -16,6 +16,7 @@ from kube.gang.sent import WRAPPER_RESOURCES, is_noted
 from kube.objects import names
 from kube.objects.base import Labels
 from kube.objects.user import User
+from kube.ray.gang_terms import queue_named
 from webhook.admission_review import Deny, creator_note
 from webhook.dispatch.review import Created, CreatedSpec, DispatchReview
 from webhook.holding import Queues, is_gang, is_sent_away
@@ -31,6 +32,14 @@ Judged: TypeAlias = Deny | JsonPatch
 def concerns_queues(created: Created | None, queues: Queues) -> bool:
     """Say whether a namespace is worth reading: what a controller made is left alone."""
     return bool(queues.sending) and created is not None and created.stands_alone
+
+
+def says_all_itself(created: Created, queues: Queues) -> bool:
+    """Say whether the labels of its namespace do not matter: its queue takes every namespace."""
+    meta, rules = created.metadata, queues.selections.queues
+    is_said = names.OPT_IN in {**meta.labels, **meta.annotations}
+    queue = rules.get(queue_named(meta))
+    return is_said and queue is not None and queue.namespaces == ()
 
 
 def judge(review: DispatchReview, created: Created, labels: Labels, queues: Queues) -> Judged:

@@ -58,11 +58,7 @@ class OfferWrites:
             case StartOffer():
                 return await self._start(action)
             case HoldOffer():
-                value = list(action.finalizers)
-                held: Operation = {"op": "add", "path": "/metadata/finalizers", "value": value}
-                path = GANG_OFFERS.path(action.gang.namespace, action.name)
-                request = self._client.json_patch(path, [*unchanged(action), held], as_=Present)
-                return await self._ended(action.gang, action.uid, "offer_finalizers", request)
+                return await self._hold(action)
             case DeleteCreated():
                 path = RESOURCES[action.kind].path(action.gang.namespace, action.name)
                 deletion = self._client.delete(path, uid=action.uid)
@@ -73,6 +69,16 @@ class OfferWrites:
                 return await self._ended(action.gang, action.offer_uid, "offer_stop", stop)
             case StampLease():
                 return [await self._stamp(action)]
+
+    async def _hold(self, action: HoldOffer) -> list[Event]:
+        value = list(action.finalizers)
+        held: Operation = {"op": "add", "path": "/metadata/finalizers", "value": value}
+        path = GANG_OFFERS.path(action.gang.namespace, action.name)
+        request = self._client.json_patch(path, [*unchanged(action), held], as_=Present)
+        ended = await self._ended(action.gang, action.uid, "offer_finalizers", request)
+        if action.closes and ended == [OfferWriteEnded(action.gang, action.uid, None)]:
+            OFFERS.labels(protocol.Phase.CLOSED, action.closes).inc()
+        return ended
 
     async def _answer(self, action: WriteOffer, term: int = 0) -> list[Event]:
         changes = fields_patch("status", action.status, action.before)

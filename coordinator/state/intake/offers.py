@@ -55,7 +55,7 @@ def write_ended(event: OfferWriteEnded, known: Known, moment: Moment) -> None:
     if event.error is None:
         progress.attempts.failures = 0
     else:
-        progress.replaced = ""
+        progress.replaced = progress.deleted = ""
         progress.attempts.failed(moment.now, event.error)
         progress.stopped.clear()
     known.agenda.dirty.add(event.gang)

@@ -9,6 +9,7 @@ from coordinator.messages.actions import (
     ReleasePod,
     ResumeRayCluster,
     SuspendRayCluster,
+    WriteGangStatus,
 )
 from kube.objects import names
 from kube.objects.clusters.dispatch import is_its_turn, is_to_end
@@ -102,6 +103,21 @@ def test_a_gang_of_another_cluster_runs_where_the_dispatcher_says() -> None:
     dispatch(world, "a", message="east is not connected")
     assert "east is not connected" in world.status("a")["message"]
     assert not is_to_end(status(world, "a"))
+
+
+def test_that_a_cluster_has_room_is_written_where_it_does_not_start_within_a_second() -> None:
+    world = manager(sent("a"), sent("b"))
+    for name, seconds in (("a", 0.5), ("b", 1.5)):
+        dispatch(world, name, seconds=seconds, phase="Offered", cluster="east")
+        dispatch(world, name, phase="Started")
+    written = [each for each in world.leader.log if isinstance(each, WriteGangStatus)]
+    said_of = {
+        name: [each.status["phase"] for each in written if each.key.name == name] for name in "ab"
+    }
+    assert said_of == {
+        "a": ["QuotaReserved", "Running"],
+        "b": ["QuotaReserved", "Admitted", "Running"],
+    }
 
 
 def test_it_needs_no_nodes_whatever_its_templates_ask_of_them() -> None:

@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.messages.actions import DeleteGang, EvictPod, ReleasePod, SuspendRayCluster
-from coordinator.messages.offer_actions import HoldOffer, WriteOffer
+from coordinator.messages.actions import (
+    DeleteGang,
+    EvictPod,
+    ReleasePod,
+    SuspendRayCluster,
+    WriteGangStatus,
+)
+from coordinator.messages.offer_actions import DeleteCreated, HoldOffer, StartOffer, WriteOffer
 from kube.objects import names
 from kube.objects.clusters.gang_offer import FINALIZER
 from tests.coordinator.api import Key
@@ -343,8 +349,6 @@ def test_a_withdrawn_offer_goes_once_no_pod_of_its_gang_is_left() -> None:
     world.settle(seconds=10)
     assert not exists(world, "gangoffers", "a-1")
     assert not exists(world, "rayclusters", "a")
-    changes = [each for each in world.api.history if each.key.plural == "gangoffers" and each.new]
-    assert [each.new["status"].get("phase") for each in changes if each.new][-1] == "Closed"
     pods = [at for at, each in enumerate(world.api.history) if each.key.plural == "pods"]
     ends = [
         at
@@ -360,8 +364,36 @@ def test_each_write_waits_until_the_watch_has_told_of_the_one_before() -> None:
     world.settle(seconds=10)
     writes = [each for each in world.leader.log if isinstance(each, WriteOffer | HoldOffer)]
     phases = [each.status["phase"] for each in writes if isinstance(each, WriteOffer)]
-    assert phases == ["Offered", "Closed"]
-    assert len(writes) == 4, "its finalizer is set and taken off"
+    assert phases == ["Offered"]
+    assert len(writes) == 3, "its finalizer is set, and taken off once it is over"
+
+
+def test_a_withdrawn_offer_that_others_hold_too_is_closed() -> None:
+    made = offer("a-1", gang_of("a", 3))
+    made["metadata"]["finalizers"] = [FINALIZER, "example.com/other"]
+    world = member(made)
+    world.delete("gangoffers", "a-1")
+    world.settle(seconds=5)
+    assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "Withdrawn")
+    assert offer_of(world)["metadata"]["finalizers"] == ["example.com/other"]
+
+
+def test_of_an_offer_the_manager_and_the_member_write_no_more_than_each_step_needs() -> None:
+    """As a dispatcher creates it, with the finalizer on it."""
+    made = offer("a-1", gang_of("a", 3))
+    made["metadata"]["finalizers"] = [FINALIZER]
+    world = member(made)
+    accept(world)
+    world.settle(seconds=1)
+    world.create(created_for(world, gang_of("a", 3)))
+    world.settle(seconds=5)
+    world.delete("gangoffers", "a-1")
+    world.settle(seconds=10)
+    of_offer = (WriteOffer, StartOffer, HoldOffer, DeleteCreated)
+    log = [type(each) for each in world.leader.log if isinstance(each, of_offer)]
+    assert log == [WriteOffer, StartOffer, DeleteCreated, HoldOffer]
+    writes = [each for each in world.leader.log if isinstance(each, WriteGangStatus)]
+    assert [each.key.name for each in writes].count("gangoffer.a-1") == 1
 
 
 def test_an_offer_is_not_closed_while_a_pod_of_its_gang_is_ending() -> None:
