@@ -1,10 +1,27 @@
 """The actions of the coordinator on GangOffers, and on what was created for one."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from kube.objects.clusters.gang_offer import GangOfferStatus
 from scheduling.model.gang import GangKey
+
+
+class Closed(StrEnum):
+    """Reasons for which an offer is closed."""
+
+    NAME_TAKEN = "NameTaken"
+    ACCEPTED_TOO_EARLY = "AcceptedTooEarly"
+    NOT_ACCEPTED = "NotAccepted"
+    OTHER_LEADER = "OtherLeader"
+    ROOM_LOST = "RoomLost"
+    NOT_CREATED = "NotCreated"
+    STOPPED = "Stopped"
+    MANAGER_LOST = "ManagerLost"
+    ENDED = "Ended"
+    WITHDRAWN = "Withdrawn"
+
 
 NO_ANSWER = GangOfferStatus()
 

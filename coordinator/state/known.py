@@ -108,10 +108,6 @@ class OfferProgress:
         """Whether the watch has not told yet what the last write changed."""
         return version == self.replaced and now < self.echo_by
 
-    def waits_for_deletion(self, uid: str, now: float) -> bool:
-        """Whether the watch has not told yet of a deletion that was asked for."""
-        return uid == self.deleted and now < self.echo_by
-
 
 @dataclass(slots=True)
 class ManagerLease:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator.messages.offer_actions import (
+    Closed,
     DeleteCreated,
     HoldOffer,
     OfferAction,
@@ -47,18 +48,6 @@ from scheduling.model.holder import gang_holder
 
 CREATE_SECONDS = 60.0
 """How long room is kept for a RayCluster that is to be created for an offer that was accepted."""
-
-NAME_TAKEN = "NameTaken"
-ACCEPTED_TOO_EARLY = "AcceptedTooEarly"
-NOT_ACCEPTED = "NotAccepted"
-OTHER_LEADER = "OtherLeader"
-ROOM_LOST = "RoomLost"
-NOT_CREATED = "NotCreated"
-STOPPED = "Stopped"
-MANAGER_LOST = "ManagerLost"
-ENDED = "Ended"
-WITHDRAWN = "Withdrawn"
-"""Reasons for which an offer is closed."""
 
 Closing = tuple[str, str]
 """Reason and message."""
@@ -108,11 +97,15 @@ class _Look:
         """The Lease of its manager, where that is kept."""
         return self.known.term.manager_leases.get(self.form.manager)
 
+    def deletes(self, uid: str) -> bool:
+        """Whether the watch has not told yet of a deletion that was asked for."""
+        return uid == self.progress.deleted and self.moment.now < self.progress.echo_by
+
     @property
     def is_lost(self) -> bool:
         """Whether it may run no longer, for its manager was not heard of."""
         offer, lease, now, _ = _asked(self)
-        is_noted = self.form.answer.reason == MANAGER_LOST
+        is_noted = self.form.answer.reason == Closed.MANAGER_LOST
         return self.phase is not Phase.CLOSED and (is_noted or has_run_out(offer, lease, now))
 
     @property
@@ -197,7 +190,7 @@ def _next(look: _Look) -> OfferAction | None:
     held = FINALIZER in look.form.finalizers
     withdrawn = look.form.metadata.deletion_timestamp is not None
     if not held and not withdrawn:
-        return _hold(look, (*look.form.finalizers, FINALIZER))
+        return _hold(look)
     stays = look.form.answer.reason in ENDS and not withdrawn  # for what it says of its end
     stray = _leftover(look) if look.phase is Phase.CLOSED and not stays else None
     return stray or _moved(look)
@@ -212,7 +205,7 @@ def _moved(look: _Look) -> OfferAction | None:
         case Move.CLOSE:
             return _close(look, _why(look))
         case Move.FORGET:
-            return _let_go(look)
+            return _hold(look) if FINALIZER in look.form.finalizers else None
         case None:
             return _go_on(look)
 
@@ -249,9 +242,9 @@ def _offer(look: _Look) -> OfferAction | None:
 
 def _never_offered(look: _Look) -> Closing | None:
     if look.form.accepted_by:
-        return ACCEPTED_TOO_EARLY, "it was accepted before it was offered: ask again without"
+        return Closed.ACCEPTED_TOO_EARLY, "it was accepted before it was offered: ask again without"
     if of_its_name(look.known, look.form) is not None and look.created is None:
-        return NAME_TAKEN, f"there is a {look.title} already, which is not of this offer"
+        return Closed.NAME_TAKEN, f"there is a {look.title} already, which is not of this offer"
     return None
 
 
@@ -287,11 +280,11 @@ def _is_over(look: _Look) -> Closing | None:
     if end is not None:
         return end
     if look.is_gone:
-        return ENDED, f"{look.title} was deleted"
+        return Closed.ENDED, f"{look.title} was deleted"
     if look.created is not None:
         return None
     if started is not None and look.moment.now >= started + CREATE_SECONDS:
-        return NOT_CREATED, f"{look.title} was not created within {CREATE_SECONDS:.0f} s"
+        return Closed.NOT_CREATED, f"{look.title} was not created within {CREATE_SECONDS:.0f} s"
     return None
 
 
@@ -311,7 +304,7 @@ def _end(look: _Look) -> Closing | None:
 def _noted_stop(look: _Look) -> Closing | None:
     """Return why what runs is to go, once that is written: it is deleted only then."""
     answer = look.form.answer
-    is_noted = answer.reason in (STOPPED, MANAGER_LOST)
+    is_noted = answer.reason in (Closed.STOPPED, Closed.MANAGER_LOST)
     return (answer.reason, answer.message) if is_noted else None
 
 
@@ -324,7 +317,7 @@ def _note_created(look: _Look) -> OfferAction | None:
         return None
     uid = look.created.uid if look.form.kind != RAY_CLUSTER else ""
     end, stop = end_of(look.known, look.form), why_stopped(look.known, look.form)
-    reason, message = (end, "") if end or not stop else (STOPPED, stop)
+    reason, message = (end, "") if end or not stop else (Closed.STOPPED, stop)
     answer = look.form.answer
     if (answer.object_uid, answer.reason) == (uid, reason):
         return None
@@ -335,7 +328,7 @@ def _note_created(look: _Look) -> OfferAction | None:
 def _room_lost(look: _Look) -> Closing:
     view = look.known.views.get(look.key)
     said = view.record.written.get("message", "") if view is not None else ""
-    return ROOM_LOST, said or "the room that was offered is there no more"
+    return Closed.ROOM_LOST, said or "the room that was offered is there no more"
 
 
 # ---- closed
@@ -347,20 +340,20 @@ def _why(look: _Look) -> Closing:
     if end is not None:
         return end
     if look.form.metadata.deletion_timestamp is not None:
-        return WITHDRAWN, "its deletion was asked for"
+        return Closed.WITHDRAWN, "its deletion was asked for"
     if look.is_lost:
-        seconds = look.form.lost_after
-        return MANAGER_LOST, f"the manager was not heard of for long: it is lost after {seconds} s"
+        said = f"it is lost after {look.form.lost_after} s"
+        return Closed.MANAGER_LOST, f"the manager was not heard of for long: {said}"
     if look.form.accepted_by:
-        return OTHER_LEADER, "it was accepted by a leader that has a successor by now"
-    return NOT_ACCEPTED, f"it was not accepted within {OPEN_SECONDS:.0f} s"
+        return Closed.OTHER_LEADER, "it was accepted by a leader that has a successor by now"
+    return Closed.NOT_ACCEPTED, f"it was not accepted within {OPEN_SECONDS:.0f} s"
 
 
 def _close(look: _Look, why: Closing) -> OfferAction | None:
     """Write Closed once nothing is left that was created for it; that is final."""
     reason, message = why
     said = {"reason": reason, "message": message}
-    if reason == MANAGER_LOST != look.form.answer.reason:
+    if reason == Closed.MANAGER_LOST != look.form.answer.reason:
         return _write(look, {**_kept(look), "phase": look.phase, **said})
     stray = _leftover(look)
     if stray is None and look.is_lost:
@@ -368,8 +361,8 @@ def _close(look: _Look, why: Closing) -> OfferAction | None:
     is_left = look.created is not None or has_pods(look.known, look.form)
     if stray is not None or is_left or look.known.blind:
         return stray
-    if reason == WITHDRAWN and look.form.finalizers == (FINALIZER,):
-        return _let_go(look, WITHDRAWN)  # what is gone is over as what is Closed
+    if reason == Closed.WITHDRAWN and look.form.finalizers == (FINALIZER,):
+        return _hold(look, Closed.WITHDRAWN)  # what is gone is over as what is Closed
     return _write(look, {"phase": Phase.CLOSED, **said})
 
 
@@ -383,9 +376,7 @@ def _kept(look: _Look) -> dict[str, str]:
 def _leftover(look: _Look) -> OfferAction | None:
     """Delete what was created for it; nothing where it is gone or going."""
     form, found = look.form, look.created
-    if found is None or found.deletion_timestamp is not None:
-        return None
-    if look.progress.waits_for_deletion(found.uid, look.moment.now):
+    if found is None or found.deletion_timestamp is not None or look.deletes(found.uid):
         return None
     return DeleteCreated(look.key, form.kind, form.successor, found.uid, form.metadata.uid)
 
@@ -400,12 +391,9 @@ def _write(look: _Look, status: dict[str, Any]) -> WriteOffer:
     return WriteOffer(look.key, name, meta.uid, meta.resource_version, said, look.form.answer)
 
 
-def _hold(look: _Look, finalizers: tuple[str, ...], closes: str = "") -> HoldOffer:
-    meta, name = look.form.metadata, gang_holder(look.key).name
-    return HoldOffer(look.key, name, meta.uid, meta.resource_version, finalizers, closes)
-
-
-def _let_go(look: _Look, closes: str = "") -> HoldOffer:
-    """Let its deletion go on, which also closes it where a reason for that is given."""
-    others = tuple(each for each in look.form.finalizers if each != FINALIZER)
-    return _hold(look, others, closes)
+def _hold(look: _Look, closes: str = "") -> HoldOffer:
+    """Put the finalizer on, or take it off; `closes` as the action has it."""
+    meta, name, held = look.form.metadata, gang_holder(look.key).name, look.form.finalizers
+    others = tuple(each for each in held if each != FINALIZER)
+    after = others if FINALIZER in held else (*held, FINALIZER)
+    return HoldOffer(look.key, name, meta.uid, meta.resource_version, after, closes)

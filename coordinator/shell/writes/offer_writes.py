@@ -6,6 +6,7 @@ import structlog
 
 from coordinator.messages.events import Event
 from coordinator.messages.offer_actions import (
+    Closed,
     DeleteCreated,
     HoldOffer,
     OfferAction,
@@ -38,9 +39,6 @@ from kube.objects.base import Present
 from scheduling.model.gang import GangKey
 
 log = structlog.get_logger()
-
-OTHER_LEADER = "OtherLeader"
-"""Why an offer was not started that a former leader of its manager accepted."""
 
 
 class OfferWrites:
@@ -104,7 +102,7 @@ class OfferWrites:
         accepted = protocol.Offer(0, write.uid, accepted_by=action.accepted_by)
         if not may_start(accepted, protocol.Lease(term)):
             log.info("offer not started", gang=str(action.gang), term=term)
-            OFFERS.labels(protocol.Phase.OFFERED, OTHER_LEADER).inc()
+            OFFERS.labels(protocol.Phase.OFFERED, Closed.OTHER_LEADER).inc()
             return [OfferWriteEnded(action.gang, write.uid, None, term)]
         return await self._answer(write, term)
 
