@@ -149,6 +149,22 @@ def test_a_withdrawn_job_goes_with_its_pods_before_its_offer_goes() -> None:
     assert said["phase"] == "Started", "that it is gone says that it is over"
 
 
+def test_a_withdrawn_job_that_has_ended_is_closed_with_its_end_before_its_offer_goes() -> None:
+    """The manager would begin anew what is gone without a word."""
+    world = runs()
+    say(world, jobDeploymentStatus="Complete")
+    world.settle(seconds=5)
+    world.delete("gangoffers", "a-1")
+    world.settle(seconds=5)
+    for name in clusters(world):  # the garbage collector
+        world.delete("rayclusters", name)
+    world.settle(seconds=10)
+    assert not list(world.api.all("gangoffers"))
+    changes = [each for each in world.api.history if each.key.plural == "gangoffers" and each.new]
+    said = [each.new["status"] for each in changes if each.new][-1]
+    assert (said["phase"], said["reason"]) == ("Closed", "JobComplete")
+
+
 def test_a_job_that_is_preempted_after_its_start_is_closed_and_not_resumed() -> None:
     team = queue("team", preemption={"withinQueue": "LowerPriority"})
     high = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
