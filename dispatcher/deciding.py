@@ -100,7 +100,7 @@ def _begin(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
         phase = CLOSED if end else OFFERED
         adopted = _new_record(answer.attempt, term, answer.lost_after, original)
         yield RECORD, WriteRecord(turn, replace(adopted, cluster=member, phase=phase, end=end))
-    elif turn.is_its_turn and look.clusters is not None:
+    elif _is_asked_for(look, turn):
         attempt = 1 + max((each.attempt for _, each in found), default=0)
         yield RECORD, WriteRecord(turn, _new_record(attempt, term, look.lost_after, original))
 
@@ -114,8 +114,14 @@ def _stands(answer: Answer) -> bool:
     return bool(answer.accepted_by) and (answer.phase != CLOSED or answer.reason in ENDS)
 
 
+def _is_asked_for(look: Look, turn: Turn) -> bool:
+    """Say whether an attempt begins: others of its queue may be before it, and cost nothing yet."""
+    may_begin = look.may_ask or look.view.is_never_sent
+    return may_begin and turn.is_its_turn and look.clusters is not None
+
+
 def _begin_again(look: Look, turn: Turn, dispatch: GangDispatch) -> Iterator[Written]:
-    if turn.is_its_turn and look.clusters is not None:
+    if _is_asked_for(look, turn):
         yield from _next_attempt(look, turn, dispatch.attempt + 1)
 
 
@@ -127,7 +133,7 @@ def _seek(
         yield from _withdraw_all(look)
         term = max(look.view.leader.term, dispatch.term)
         yield RECORD, WriteRecord(turn, _anew(dispatch, term=term, phase=CLOSED))
-    elif look.may_ask and turn.is_its_turn and not why_never(original):
+    elif look.may_ask and turn.is_its_turn and not look.view.is_never_sent:
         yield from _go_on(look, original, turn, dispatch)
     else:
         yield from _withdraw_all(look)

@@ -130,6 +130,8 @@ class WriteRecord:
 
     turn: Turn
     dispatch: GangDispatch
+    informs: bool = False
+    """Whether it but says what members say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ class DispatcherState:
         waiting = [
             (-view.turn.priority, view.turn.metadata.creation_timestamp or "", uid)
             for uid, view in self.known.views.items()
-            if view.turn is not None and view.waits_in(queue)
+            if view.turn is not None and view.waits_in(queue) and not view.is_never_sent
         ]
         return {uid for _, _, uid in heapq.nsmallest(FIRST_FEW, waiting)}
 

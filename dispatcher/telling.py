@@ -48,7 +48,7 @@ def told(look: Look) -> Iterator[Written]:
     if after.phase == turn.dispatch.phase and due > look.moment.now:
         look.wakes.append(due)
         return
-    yield RECORD, WriteRecord(turn, after)
+    yield RECORD, WriteRecord(turn, after, informs=True)
 
 
 def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> GangDispatch:

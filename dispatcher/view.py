@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dispatcher.candidates import Member
+from dispatcher.copies import why_never
 from dispatcher.mirroring import Settling
 from dispatcher.protocol.dispatching import Leader, ObservedMember
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
@@ -114,6 +115,11 @@ class View:
     def waits_for_member(self) -> bool:
         """Whether it is its turn, and no member is on record."""
         return self.turn is not None and self.turn.is_its_turn and not self.cluster
+
+    @property
+    def is_never_sent(self) -> bool:
+        """Whether no member is ever asked for it."""
+        return self.original is not None and bool(why_never(self.original))
 
     def waits_in(self, queue: str) -> bool:
         """Whether it waits so in that queue."""

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -99,7 +100,8 @@ async def _idle_share(manager: Cluster) -> float:
 async def _decision(servers: Sequence[MemberServer], at: int, taken: set[str]) -> float:
     """Let one member have room; returns the seconds until it is accepted.
 
-    What was asked for a gang that runs elsewhere by now may not be withdrawn yet.
+    What was asked for a gang that runs elsewhere by now may not be withdrawn yet. Where others are
+    asked for it in the same moment, the next one has the room.
     """
     waiting = [
         (server, name, uid)
@@ -110,7 +112,10 @@ async def _decision(servers: Sequence[MemberServer], at: int, taken: set[str]) -
     server, name, uid = waiting[at % len(waiting)]
     taken.add(uid)
     server.offer(name)
-    await _until(lambda: name in server.accepted, f"{name} to be accepted")
+    answered = partial(server.is_answered, name)
+    await _until(answered, f"{name} to be accepted")
+    if name not in server.accepted:
+        return await _decision(servers, at, taken)
     return server.accepted[name] - server.offered[name]
 
 

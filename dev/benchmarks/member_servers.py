@@ -76,6 +76,10 @@ class MemberServer:
         found = self._objects["gangoffers", name]
         self._put("gangoffers", {**found, "status": {"phase": "Offered"}})
 
+    def is_answered(self, name: str) -> bool:
+        """Whether an offer was accepted, or withdrawn."""
+        return name in self.accepted or ("gangoffers", name) not in self._objects
+
     # ---- as an API server
 
     async def answer(self, request: web.Request) -> web.StreamResponse:

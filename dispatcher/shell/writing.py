@@ -12,6 +12,7 @@ import structlog
 
 from dispatcher.messages import (
     HERE,
+    Act,
     Action,
     AskMember,
     CloseRecord,
@@ -73,9 +74,17 @@ class _Writer:
     def submit(self, actions: Iterable[Action]) -> None:
         """Queue the actions, and start as many as may run."""
         for each in actions:
-            key = each.member if isinstance(each, TakeLease) else each.uid
-            self._writes.add(key, each, time.monotonic())
+            self._add(each, time.monotonic())
         self._workers.start()
+
+    def _add(self, action: Action, now: float) -> None:
+        match action:
+            case TakeLease(member=member):
+                self._writes.add(member, action, now)
+            case Act(deed=WriteRecord(informs=True) | MirrorStatus() | TellWarning()):
+                self._writes.inform(action, now)
+            case Act(uid=uid):
+                self._writes.add(uid, action, now)
 
     async def _carry_out(self, action: Action) -> list[Event]:
         what = type(action if isinstance(action, TakeLease) else action.deed).__name__
@@ -126,7 +135,7 @@ class ManagerWriter(_Writer):
     async def write(self, deed: Deed) -> list[tuple[str, Thing]]:
         """Carry out what concerns the manager alone."""
         match deed:
-            case WriteRecord(turn, dispatch):
+            case WriteRecord(turn, dispatch, _):
                 return [(HERE, await write_record(self._client, turn, dispatch))]
             case MirrorStatus(original, status):
                 meta = original.metadata

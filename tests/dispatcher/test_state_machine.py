@@ -24,6 +24,7 @@ from dispatcher.messages import (
 )
 from dispatcher.mirroring import DISPATCHED
 from dispatcher.reading import Answer
+from dispatcher.state_machine import FIRST_FEW
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.queue_clusters import QueueClusters
 from tests.dispatcher.objects import GPU, member_cluster
@@ -307,6 +308,31 @@ def test_a_status_that_changes_at_once_again_comes_up_once_and_within_a_second()
     world.settle(0.5, each=0.1)
     assert world.statuses["train"]["readyWorkerReplicas"] == 7
     assert len(world.written(MirrorStatus)) == 2
+
+
+def test_of_each_queue_only_the_first_few_have_a_record_and_the_next_once_one_is_taken() -> None:
+    world = World(east=0)
+    names = [f"g{at:02}" for at in range(12)]
+    for name in names:
+        world.submit(name)
+    world.settle(5.0)
+    asked = {each.turn.metadata.name for each in world.written(WriteRecord)}
+    assert len(asked) == FIRST_FEW
+    world.members["east"].room = 1
+    world.settle(5.0)
+    assert sum(map(len, world.runs().values())) == 1
+    asked = {each.turn.metadata.name for each in world.written(WriteRecord)}
+    assert len(asked) == FIRST_FEW + 1
+
+
+def test_what_is_never_sent_says_so_and_keeps_no_other_from_being_asked_for() -> None:
+    world = World(east=1)
+    long = [f"{at:02}{'x' * 62}" for at in range(FIRST_FEW)]
+    for name in (*long, "train"):
+        world.submit(name)
+    world.settle(5.0)
+    assert world.runs() == {"train": ["east"]}
+    assert all("characters" in world.dispatch(name).message for name in long)
 
 
 def test_a_cordoned_member_takes_nothing_new_and_keeps_what_it_has() -> None:

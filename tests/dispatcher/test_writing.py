@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import msgspec
 import pytest
 
-from dispatcher.messages import Act, CloseRecord, Done, Ended, LeaseTaken, TakeLease
+from dispatcher.messages import (
+    RECORD,
+    Act,
+    CloseRecord,
+    Done,
+    Ended,
+    LeaseTaken,
+    TakeLease,
+    WriteRecord,
+)
 from dispatcher.metrics import Metrics
 from dispatcher.reading import Answer, Turn
-from dispatcher.shell.writing import MemberWriter
+from dispatcher.shell.writing import ManagerWriter, MemberWriter
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
-from kube.objects.clusters.dispatch import CLOSED, GangDispatch
+from kube.objects.clusters.dispatch import ASKED, CLOSED, OFFERED, GangDispatch
 from kube.objects.names import STAMP, STAMP_READ
 from tests.dispatcher.objects import TEAM, meta
 
@@ -165,3 +175,26 @@ async def test_who_leads_no_more_closes_nothing() -> None:
     manager, event = await close(FakeClient(offer("Closed")), valid=False)
     assert not manager.written
     assert not isinstance(event.result, Done)
+
+
+# ---- the order of writes
+
+
+async def test_a_decision_passes_what_but_tells() -> None:
+    manager, told = FakeClient(), asyncio.Event()
+    heard: list[Any] = []
+
+    def feed(events: Any) -> None:
+        heard.extend(event.uid for event in events)
+        if len(heard) == 2:
+            told.set()
+
+    client = cast(Client, manager)
+    acting = ManagerWriter(client, Leads(), feed, 1, Metrics(), "dispatcher-0")
+    says = WriteRecord(TURN, GangDispatch(1, "", 3, ASKED, message="no room"), informs=True)
+    chooses = WriteRecord(TURN, GangDispatch(1, "east", 3, OFFERED))
+    acting.submit([Act("a", RECORD, 1, says), Act("b", RECORD, 2, chooses)])
+    async with asyncio.timeout(5):
+        await told.wait()
+    await acting.close()
+    assert heard == ["b", "a"]
