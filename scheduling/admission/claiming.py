@@ -22,7 +22,7 @@ from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
 from scheduling.placement.claimed_devices import PlacedWithDevices, place_with_devices
 from scheduling.placement.exact_search import Demand
-from scheduling.placement.independent import Placed
+from scheduling.placement.independent import Placed, is_short_alone
 
 
 class ClaimingPods(IndependentPods):
@@ -38,28 +38,33 @@ class ClaimingPods(IndependentPods):
         return self._assignments.placement(lambda _, shape, __: self._waves[shape])
 
     def _place(self, groups: tuple[Group, ...], demand: Demand) -> Cause | None:
+        if not demand:
+            return None
         unread = [each.unsupported for shape, _ in demand for each in shape.restrictions.claims]
         if any(unread):
             return DevicesUnforeseen(", ".join(dict.fromkeys(chain.from_iterable(unread))))
         shared = {shape.restrictions.shared_claims for shape, _ in demand} - {()}
         if shared & self._shared:
             return DevicesUndecided(groups, self.room, Doubt.SHARED)
-        devices, outcome = self.room.devices, self._searched(groups, demand)
-        if not isinstance(outcome, Placed):
-            return outcome
-        if devices is None:
-            return SearchEnded(groups, self.room)
+        devices = self.room.devices
+        if devices is None or is_short_alone(demand, self.room):
+            return self._lacks_room(groups, demand) or SearchEnded(groups, self.room)
         steps = self._steps - self.spent
         found, spent = place_with_devices(demand, self.room, devices, steps)
         self.spent += spent
         if not isinstance(found, PlacedWithDevices):
-            return _cause(groups, demand, self.room, found)
+            return self._lacks_room(groups, demand) or _cause(groups, demand, self.room, found)
         self._assignments.hand_out(groups, demand, found.distributions)
         for (shape, _), wave in zip(demand, found.waves, strict=True):
             self._waves[shape] = max(wave, self._waves.get(shape, 0))
         self.room = found.room
         self._shared |= shared
         return None
+
+    def _lacks_room(self, groups: tuple[Group, ...], demand: Demand) -> Cause | None:
+        """Return what keeps the demand waiting whatever devices there are; None where nothing."""
+        outcome = self._searched(groups, demand)
+        return None if isinstance(outcome, Placed) else outcome
 
     def at_once(self, _: Unit, most: int, /) -> int:
         """Return all of them: if they do not fit, half as many are tried."""

@@ -49,7 +49,12 @@ class Counting:
             (free - taken[each], [needed[each] for needed in by_group])
             for each, free in self.free.items()
         ]
-        for mix in mixes:
+        found = list(mixes)
+        most = [max(numbers) for numbers in zip(*found, strict=True)]
+        if all(sum(map(mul, most, one)) <= left for left, one in sets):
+            yield from found  # of each group there may be the most, whatever there is of others
+            return
+        for mix in found:
             claims_any = any(count and claims for count, claims in zip(mix, groups, strict=True))
             if not claims_any or all(sum(map(mul, mix, one)) <= left for left, one in sets):
                 yield mix

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from math import prod
 
 from scheduling.devices.allocator import allocate
 from scheduling.devices.counting import Counting, counting
@@ -211,6 +213,9 @@ def mixes_with_room(
 
     `requests` are those of one pod by group, in the order of `free`.
     """
+    if _all_fit(most, requests, free):
+        steps.spend(prod(count + 1 for count in most))
+        return tuple(product(*(range(count + 1) for count in most)))
     found: list[Mix] = [()]
     left: dict[Mix, Mix] = {(): free}
     for count, request in zip(most, requests, strict=True):
@@ -226,6 +231,14 @@ def mixes_with_room(
                 found.append((*mix, pods))
                 left[found[-1]] = rest
     return tuple(found)
+
+
+def _all_fit(most: Mix, requests: Sequence[Mix], free: Mix) -> bool:
+    """Say whether the most of each group have room together."""
+    return all(
+        sum(count * request[at] for count, request in zip(most, requests, strict=True)) <= have
+        for at, have in enumerate(free)
+    )
 
 
 def _with_one(mix: Mix, group: int) -> Mix:

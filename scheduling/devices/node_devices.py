@@ -134,19 +134,16 @@ class NodeDevices:
         names = dict.fromkeys(
             each.attribute for claims in pods for claim in claims for each in claim.constraints
         )
-        values: dict[Hashable, int] = {}
-        columns = [
-            [found.unsupported for found in self.usable],
-            *([_kind(answer) for answer in self.selections(each, rules)] for each in asked),
-            *([tolerated(each, f, rules.features) for f in self.usable] for each in asked),
-            *(
-                [_number(f.device.content.attribute(name), values) for f in self.usable]
-                for name in names
-            ),
-            *([[*self._consumption]] if self.has_counters else ()),
-            *([[*self._capacities]] if self._has_shared or _ask_for_capacity(asked) else ()),
-        ]
-        devices = tuple(zip(*columns, strict=True))
+        usable, features = self.usable, rules.features
+        tainted = asked if any(found.device.taints for found in usable) else ()
+        devices = (
+            tuple([found.unsupported for found in usable]),
+            tuple([tuple(map(_kind, self.selections(each, rules))) for each in asked]),
+            tuple([tuple([tolerated(each, f, features) for f in usable]) for each in tainted]),
+            tuple([_numbered(f.device.content.attribute(name) for f in usable) for name in names]),
+            tuple(self._consumption) if self.has_counters else (),
+            tuple(self._capacities) if self._has_shared or _ask_for_capacity(asked) else (),
+        )
         pools = tuple(
             (pool.incomplete, pool.invalid, pool.unsupported, pool.counters) for pool in self.pools
         )
@@ -289,6 +286,7 @@ def _kind(answer: Selected) -> Hashable:
     return answer.refusal if isinstance(answer, NotAllocated) else answer
 
 
-def _number(value: Hashable, values: dict[Hashable, int]) -> int:
+def _numbered(values: Iterable[Hashable]) -> tuple[int, ...]:
     """Number the values as they come: two nodes differ in the values, and not in what is equal."""
-    return -1 if value is None else values.setdefault(value, len(values))
+    known: dict[Hashable, int] = {}
+    return tuple(-1 if each is None else known.setdefault(each, len(known)) for each in values)

@@ -284,8 +284,10 @@ def _is_whole(slices: Sequence[ResourceSlice]) -> bool:
     return complete and len({*names}) == len(names) and _counters(newest) is not None
 
 
-def _counters(slices: Iterable[ResourceSlice]) -> tuple[CounterSet, ...] | None:
+def _counters(slices: Sequence[ResourceSlice]) -> tuple[CounterSet, ...] | None:
     """Return the counters of a pool; None where devices consume others, or a set is there twice."""
+    if not any(of.shared_counters or any(d.consumes_counters for d in of.devices) for of in slices):
+        return ()
     found = tuple(each for of in slices for each in of.shared_counters)
     known = {each.name: dict(each.counters).keys() for each in found}
     consumed = (each for of in slices for device in of.devices for each in device.consumes_counters)

@@ -18,6 +18,23 @@ from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
 
 
+@dataclass(slots=True)
+class _Left:
+    """How many devices of some nodes are left, once that was asked for."""
+
+    nodes: tuple[Node, ...] = ()
+    index: Mapping[str, int] = field(default_factory=dict)
+    row: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def less(self, numbers: Mapping[str, int]) -> "_Left":
+        """Return what is left where so many more are promised, by node."""
+        at = [(self.index[name], number) for name, number in numbers.items() if name in self.index]
+        row = self.row.copy()
+        where, less = np.array(at, dtype=np.int64).reshape(-1, 2).T
+        row[where] -= less
+        return _Left(self.nodes, self.index, row)
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceRoom:
     """What devices are left; a value: pods that are to come make another one.
@@ -32,6 +49,7 @@ class DeviceRoom:
     looks: int = 0
     promised: Mapping[str, int] = field(default_factory=dict)
     """How many devices those pods are given at least, by node."""
+    _left: _Left = field(default_factory=_Left, repr=False)
 
     @classmethod
     def of(cls, facts: DeviceFacts, before: "DeviceRoom | None" = None) -> "DeviceRoom":
@@ -62,22 +80,23 @@ class DeviceRoom:
             there[claims] = there.get(claims, 0) + count
             pending[node] = tuple((each, number) for each, number in there.items() if number)
             promised[node] = promised.get(node, 0) + least * count
-        return replace(self, pending=pending, promised=promised)
+        left = self._left.less({node: least * count for node, count in pods.items()})
+        return replace(self, pending=pending, promised=promised, _left=left)
 
     def without_taken(self, devices: frozenset[TakenDevice]) -> "DeviceRoom":
         """Return what is left once claims give these devices back."""
-        return replace(self, nodes=self.nodes.without_taken(devices))
+        return replace(self, nodes=self.nodes.without_taken(devices), _left=_Left())
 
     def left_on(self, nodes: tuple[Node, ...], index: Mapping[str, int]) -> Amounts:
         """Return how many devices of each node are left for further pods: no fewer than there are.
 
-        `index` says where a node stands.
+        `index` says where a node stands. The array is shared, never to be written.
         """
-        left = self.nodes.numbers_on(nodes, index).copy()
-        at = [(index[name], number) for name, number in self.promised.items() if name in index]
-        where, numbers = np.array(at, dtype=np.int64).reshape(-1, 2).T
-        left[where] -= numbers
-        return left
+        if self._left.nodes is not nodes:
+            numbers = self.nodes.numbers_on(nodes, index)
+            found = _Left(nodes, index, numbers).less(self.promised)
+            self._left.nodes, self._left.index, self._left.row = found.nodes, index, found.row
+        return self._left.row
 
 
 def _least(pods: Pending) -> int:

@@ -61,7 +61,7 @@ def place_with_devices(
     demand: Demand, room: FreeCapacity, devices: DeviceRoom, steps: int
 ) -> tuple[Outcome, int]:
     """Place all of the demand or nothing of it, in so many steps; return what it took of them."""
-    resources = sorted({name for shape, _ in demand for name, _ in shape.requests})
+    resources = dict(sorted(needed(demand).items()))
     groups = PartedGroups.of_groups([_group(*each, resources) for each in demand])
     budget = StepBudget(max(0, steps) // DEVICE_STEPS)
     found: Verdict = NoPlacement((), ())
@@ -88,19 +88,19 @@ def _with_unknown_classes(found: NoPlacement, demand: Demand, rules: Rules) -> N
     return replace(found, refusals=tuple(refusals))
 
 
-def _group(shape: PodShape, count: int, resources: Sequence[str]) -> ClaimGroup:
+def _group(shape: PodShape, count: int, resources: Iterable[str]) -> ClaimGroup:
     """Return pods of one shape as a group; those who share claims are tied to each other."""
     added, requests = shape.restrictions, _amounts(dict(shape.requests), resources)
     tie = added.shared_claims or None
     return ClaimGroup(added.claims, count, requests, tie, added.by_class)
 
 
-def _amounts(requests: Mapping[str, int], resources: Sequence[str]) -> tuple[int, ...]:
+def _amounts(requests: Mapping[str, int], resources: Iterable[str]) -> tuple[int, ...]:
     return tuple(min(requests.get(each, 0), LIMIT) for each in resources)
 
 
 def _portions(
-    demand: Demand, resources: Sequence[str], room: FreeCapacity, steps: StepBudget
+    demand: Demand, resources: Mapping[str, int], room: FreeCapacity, steps: StepBudget
 ) -> Iterator[Iterable[NodeOffer]]:
     """Yield the first nodes that take a pod of the demand, then more and more, at last all.
 
@@ -112,15 +112,15 @@ def _portions(
     """
     wanted = np.array([[count] for _, count in demand])
     counts = np.minimum([_counts(shape, room) for shape, _ in demand], wanted)
-    of_claims = counts[[shape.restrictions.claims_devices for shape, _ in demand]].any(axis=0)
-    others = counts.any(axis=0) & ~of_claims
+    claiming = [shape.restrictions.claims_devices for shape, _ in demand]
+    of_claims = counts[claiming].max(axis=0, initial=0) > 0
+    others = (counts.max(axis=0) > 0) & ~of_claims
     at = np.concatenate((np.flatnonzero(of_claims), np.flatnonzero(others)))
-    whole, free = int(wanted.sum()), _free(demand, resources, room)
     size = FIRST_NODES
     while size < len(at):
-        yield _offers(demand, whole, room, at[:size], np.vstack((counts, free)), steps)
+        yield _offers(demand, resources, room, at[:size], counts, steps)
         size *= 8
-    yield _offers(demand, whole, room, at, np.vstack((counts, free)), steps)
+    yield _offers(demand, resources, room, at, counts, steps)
 
 
 def _counts(shape: PodShape, room: FreeCapacity) -> Amounts:
@@ -129,37 +129,38 @@ def _counts(shape: PodShape, room: FreeCapacity) -> Amounts:
     least = 0 if added.shared_claims else least_of(added.claims)
     if not least or devices is None:
         return room.counts(shape)
-    left = room.remembered("devices left", lambda: devices.left_on(columns.nodes, columns.index))
+    left = devices.left_on(columns.nodes, columns.index)
     found: Amounts = np.minimum(room.counts(shape), np.maximum(left, 0) // least)
     return found
 
 
 def _offers(
     demand: Demand,
-    whole: int,
+    resources: Mapping[str, int],
     room: FreeCapacity,
     at: Positions,
-    counted: Amounts,
+    counts: Amounts,
     steps: StepBudget,
 ) -> Iterator[NodeOffer]:
     """Yield these nodes, those together that are alike in all."""
     for lacking, some in _by_lacking(demand, at, room.columns.traits):
-        yield from _offers_lacking(lacking, demand, whole, room, some, counted, steps)
+        free = _free(resources, room, some)
+        yield from _offers_lacking(lacking, demand, room, some, (counts[:, some], free), steps)
 
 
 def _offers_lacking(
     lacking: frozenset[str],
     demand: Demand,
-    whole: int,
     room: FreeCapacity,
     at: Positions,
-    counted: Amounts,
+    counted: tuple[Amounts, Amounts],
     steps: StepBudget,
 ) -> Iterator[NodeOffer]:
     """Yield nodes on which the same resources are given by devices."""
     devices, nodes = room.devices, room.columns.traits.nodes
     assert devices is not None, "asked for where devices are known"
-    counts, free = np.split(counted[:, at], [len(demand)])
+    counts, free = counted
+    whole = sum(count for _, count in demand)
     claimed = [shape.restrictions.claims_where(lacking) for shape, _ in demand]
     kinds = tuple(dict.fromkeys(filter(None, claimed)))
     takes: Mask = np.any(counts[list(map(bool, claimed))], axis=0)
@@ -220,17 +221,11 @@ def _patterns(
     return numbers, coming
 
 
-def _free(demand: Demand, resources: Sequence[str], room: FreeCapacity) -> Amounts:
-    """Return what is free of each resource on each node, no more than all of the demand takes."""
-    whole = needed(demand)
-    lefts = (room.left(each) for each in resources)
-    zero = np.zeros(len(room.columns.names), dtype=np.int64)
-    return np.array(
-        [
-            zero if left is None else np.minimum(left, min(whole[name], LIMIT))
-            for name, left in zip(resources, lefts, strict=True)
-        ]
-    )
+def _free(resources: Mapping[str, int], room: FreeCapacity, at: Positions) -> Amounts:
+    """Return what is free of each resource on some nodes, no more than all of the demand takes."""
+    zero = np.zeros(len(at), dtype=np.int64)
+    lefts = ((room.left(name), min(most, LIMIT)) for name, most in resources.items())
+    return np.array([zero if l is None else np.minimum(l[at], most) for l, most in lefts])
 
 
 def claims_on(shape: PodShape, node: Node) -> Claims:

@@ -72,7 +72,7 @@ def in_order(groups: Iterable[Group]) -> list[Group]:
 
 def place(demand: Demand, room: FreeCapacity, steps: int) -> Outcome:
     """Place all of the demand or nothing of it; `steps` bounds the search where one is needed."""
-    if _is_short_alone(demand, room):
+    if is_short_alone(demand, room):
         return NoFit()
     if len(demand) < 2 or (len(demand) > 2 and _share_no_node(demand, room)):
         return _placed_separately(demand, room, room)
@@ -229,10 +229,11 @@ def _placed_by_search(demand: Demand, room: FreeCapacity, steps: int) -> Outcome
 
 def cannot_fit(demand: Demand, room: FreeCapacity) -> bool:
     """Say whether there is certainly no placement, as far as sums over the nodes show it."""
-    return _is_short_alone(demand, room) or _is_short_in_sum(demand, room)
+    return is_short_alone(demand, room) or _is_short_in_sum(demand, room)
 
 
-def _is_short_alone(demand: Demand, room: FreeCapacity) -> bool:
+def is_short_alone(demand: Demand, room: FreeCapacity) -> bool:
+    """Say whether the pods of one shape have no room even where those of no other take any."""
     return any(room.total(shape) < count for shape, count in demand)
 
 
