@@ -15,6 +15,7 @@ from kube.devices.selectors import CelSelectors
 from scheduling.admission.refusal_memory import Memory
 from scheduling.cycle import NodeFacts, next_cycle
 from scheduling.devices.node_index import DeviceFacts
+from scheduling.devices.pools import PoolKey
 from scheduling.devices.selection import Rules
 from scheduling.model.devices.resource_claim import (
     ClaimSpec,
@@ -75,6 +76,7 @@ class World:
             self._table.put_node(Node(name, {}, (), unschedulable=False, allocatable=machine))
         self._slices = [_slice(name) for name in self._names] if by_claim else []
         self._taken = dict.fromkeys(self._names, 0)
+        self._given: dict[PoolKey, frozenset[DeviceID]] = {}
         self._rules = Rules({CLASS.name: CLASS}, CelSelectors())
         self._memory: Memory | None = None
         self.worker = with_claims(_PLAIN, (_CLAIM,), ()) if by_claim else _with_gpu(_PLAIN)
@@ -87,12 +89,7 @@ class World:
         return {each.key: v for each in found if isinstance(v := each.verdict, Admitted)}
 
     def _facts(self) -> DeviceFacts:
-        taken = [
-            DeviceID(DRIVER, name, f"gpu-{at}")
-            for name, count in self._taken.items()
-            for at in range(count)
-        ]
-        return DeviceFacts(self._slices, taken, self._rules, self._edition)
+        return DeviceFacts(self._slices, dict(self._given), self._rules, self._edition)
 
     def bind(self, admitted: Mapping[GangKey, Admitted]) -> None:
         """Let all pods of these gangs be bound, with the first devices that are free."""
@@ -101,6 +98,8 @@ class World:
                 for name, pods in each.nodes:
                     self._table.use(name, each.requests, pods)
                     self._taken[name] += pods if each.pod_set == "workers" else 0
+                    given = (DeviceID(DRIVER, name, f"gpu-{at}") for at in range(self._taken[name]))
+                    self._given[PoolKey(DRIVER, name)] = frozenset(given)
         self._edition += 1
 
     def gang(self, number: int) -> PendingGang:

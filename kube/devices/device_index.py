@@ -4,7 +4,7 @@ Of claims beyond the bound only who they are and what they were given is kept: w
 known whoever took it. A pod that asks for such a claim is told so.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -14,6 +14,7 @@ from kube.devices.device_classes import ReadClass, classes_of_resources
 from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.resource_slices import ReadSlice
 from kube.devices.taint_rules import DeviceTaintRule, tainted
+from scheduling.devices.pools import PoolKey, Taken
 from scheduling.model.devices.features import DEFAULT_FEATURES, Features
 from scheduling.model.devices.in_use import TakenDevice, taken_of
 from scheduling.model.devices.resource_claim import (
@@ -60,6 +61,9 @@ class DeviceIndex:
         self.templates: dict[Key, ResourceClaimTemplate] = {}
         self.taken: dict[TakenDevice, Key] = {}
         """Devices, and shares of devices, that a claim takes from others, and that claim."""
+        self._by_pool: defaultdict[PoolKey, set[TakenDevice]] = defaultdict(set)
+        self._told: dict[PoolKey, frozenset[TakenDevice]] = {}
+        self._untold: set[PoolKey] = set()
         self.unallocated: set[Key] = set()
         """Claims that were given nothing yet."""
         self.unseen: set[type[DeviceFact]] = {watch.fact for watch in DEVICE_WATCHES}
@@ -189,6 +193,7 @@ class DeviceIndex:
             self.unallocated.add(claim.key)
         for device in given_to(claim):
             self.taken[device] = claim.key
+            self._pool_of(device).add(device)
 
     def _drop_claim(self, key: Key) -> None:
         known = self.claims.pop(key, None)
@@ -200,6 +205,23 @@ class DeviceIndex:
         for device in given_to(known):
             if self.taken.get(device) == key:
                 del self.taken[device]
+                self._pool_of(device).discard(device)
+
+    def _pool_of(self, device: TakenDevice) -> set[TakenDevice]:
+        """Return what is taken of the pool of a device, to be changed."""
+        key = PoolKey(device.driver, device.pool)
+        self._untold.add(key)
+        return self._by_pool[key]
+
+    @property
+    def taken_by_pool(self) -> Taken:
+        """Return the devices in `taken` by pool; of a pool that did not change the same set."""
+        for key in self._untold:
+            self._told[key] = frozenset(self._by_pool[key])
+            if not self._told[key]:
+                del self._told[key], self._by_pool[key]
+        self._untold.clear()
+        return dict(self._told)
 
     def _put_template(self, template: ResourceClaimTemplate) -> None:
         self.template_edition += 1

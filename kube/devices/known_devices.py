@@ -17,7 +17,7 @@ def known_devices(
     selectors.trim()
     return DeviceFacts(
         slices=tuple(index.slices.values()),
-        taken=tuple(index.taken),
+        taken=index.taken_by_pool,
         rules=Rules(index.classes, selectors, index.features),
         edition=index.edition,
         pending=pending,

@@ -3,7 +3,7 @@
 Two devices that are equal in all that a text reads are one to it.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -53,17 +53,20 @@ class CelSelectors:
         """Return what a selector says of a device."""
         return self.of(selector).answer(device)
 
-    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> Hashable:
-        """Return all that selectors read of a device; None where some of it cannot be read."""
-        if _unread(device):
-            return None
+    def seen(
+        self, selectors: tuple[str, ...], devices: Sequence[DeviceContent]
+    ) -> Sequence[Hashable]:
+        """Return all that selectors read of each device; None where some cannot be read."""
         readers = self._readers.get(selectors)
         if readers is None:
             what = frozenset(chain.from_iterable(self.of(each).reads for each in selectors))
             if len(self._readers) >= self._most:
                 self._readers.clear()
             readers = self._readers[selectors] = tuple(map(_reader, sorted(what)))
-        return tuple([read(device) for read in readers])
+        return [
+            None if _unread(device) else tuple([read(device) for read in readers])
+            for device in devices
+        ]
 
     def fault(self, selector: str, device: DeviceContent) -> str:
         """Say why there is no answer; "" where there is one."""

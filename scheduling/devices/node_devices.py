@@ -129,6 +129,13 @@ class NodeDevices:
             known[asked] = selections(asked, self.usable, rules)
         return known[asked]
 
+    def is_surely_selected(self, pods: Iterable[Claims], rules: Rules) -> bool:
+        """Say whether of each device it is known if what the pods ask for selects it."""
+        asked = (request for claims in pods for request in requests_of(claims))
+        return all(
+            isinstance(said, bool) for each in asked for said in self.selections(each, rules)
+        )
+
     def _selected(self, pods: Iterable[Claims], rules: Rules) -> Hashable:
         asked = dict.fromkeys(request for claims in pods for request in requests_of(claims))
         names = dict.fromkeys(

@@ -1,17 +1,17 @@
 """Keeps the devices of each node, and which nodes are alike, from one moment to the next."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
-from typing import Final, NamedTuple
+from operator import is_
+from typing import NamedTuple
 
 import numpy as np
 
-from scheduling.devices.node_devices import NodeDevices
-from scheduling.devices.pools import PoolKey, SliceIndex, gather_pools
+from scheduling.devices.node_devices import LOOK, NodeDevices
+from scheduling.devices.node_sketch import sketch_of, texts_of
+from scheduling.devices.pools import PoolKey, SliceIndex, Taken, by_pool, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import Amounts, Positions
@@ -26,8 +26,13 @@ Kinds = tuple[Claims, ...]
 KINDS_KEPT = 16
 """Kinds of pods for which it is remembered which nodes are alike."""
 
+PATTERNS_KEPT, SKETCHES_KEPT = 4_096, 50_000
+"""Patterns of nodes for all kinds of pods together; sketches for one kind."""
+
 Pending = tuple[tuple[Claims, int], ...]
 """Pods on their way to a node, by their claims."""
+
+NONE: frozenset[TakenDevice] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +46,7 @@ class DeviceFacts:
     """
 
     slices: Collection[ResourceSlice]
-    taken: Collection[TakenDevice]
+    taken: Taken
     rules: Rules
     edition: int
     pending: Mapping[str, Pending] = field(default_factory=dict)
@@ -49,65 +54,51 @@ class DeviceFacts:
 
 
 class _Known(NamedTuple):
-    """The devices of a node, and the pools that they are of."""
+    """The devices of a node, the pools that they are of, and what was taken of these."""
 
     node: Node
-    pools: frozenset[PoolKey]
+    pools: tuple[PoolKey, ...]
+    taken: frozenset[TakenDevice]
     devices: NodeDevices
-
-
-class _Stale(NamedTuple):
-    """Nodes whose devices may be others, and those of whose devices others are in use."""
-
-    changed: set[str]
-    retaken: set[str]
 
 
 @dataclass(slots=True)
 class _Alike:
-    """Which nodes make one pattern for some kinds of pods: by name the number of the pattern.
+    """Which nodes make one pattern for some kinds of pods, by number.
 
-    `row` has the numbers of all `nodes` of one moment, -1 where none is known.
+    `row` has the number of each node, -1 where none is known.
     """
 
+    row: Amounts
     numbers: dict[object, int] = field(default_factory=dict)
-    of: dict[str, tuple[Node, int]] = field(default_factory=dict)
-    nodes: tuple[Node, ...] = ()
-    row: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sketches: dict[object, int] = field(default_factory=dict)
 
-    def without(self, names: Collection[str]) -> "_Alike":
-        return _Alike(self.numbers, {n: each for n, each in self.of.items() if n not in names})
-
-    def over(self, nodes: tuple[Node, ...]) -> Amounts:
-        """Return what is known of these nodes; to be written where more is found."""
-        if self.nodes is not nodes:
-            found = (self.of.get(node.name) for node in nodes)
-            numbers = [
-                known[1] if known is not None and known[0] is node else -1
-                for node, known in zip(nodes, found, strict=True)
-            ]
-            self.nodes, self.row = nodes, np.array(numbers, dtype=np.int64)
-        return self.row
-
-
-Taken = Mapping[PoolKey, frozenset[TakenDevice]]
-
-NO_NUMBERS: Final[tuple[tuple[Node, ...], Amounts]] = (), np.zeros(0, dtype=np.int64)
+    def without(self, at: Positions) -> "_Alike":
+        """Return what is known where other nodes may be different by now."""
+        row = self.row.copy()
+        row[at] = -1
+        sketches = self.sketches if len(self.sketches) < SKETCHES_KEPT else {}
+        return _Alike(row, self.numbers, sketches)
 
 
 class NodeDevicesIndex:
-    """The devices of each node, worked out when first asked for."""
+    """The devices of each node, worked out when first asked for.
+
+    What is known by node is in rows over the `nodes` that were asked for last.
+    """
 
     def __init__(self, facts: DeviceFacts, slices: SliceIndex | None = None) -> None:
         """Take the facts, and their slices in order where these are known from before."""
         self.rules = facts.rules
         self.facts = facts
         self.slices = slices or SliceIndex(facts.slices)
-        self.taken: Taken = _by_pool(facts.taken)
+        self.taken = facts.taken
         self.found: dict[str, _Known] = {}
+        self.nodes: tuple[Node, ...] = ()
+        self.index: Mapping[str, int] = {}
         self.patterns: dict[Kinds, _Alike] = {}
-        self.numbers = NO_NUMBERS
-        self.given_back: tuple[NodeDevicesIndex, Taken] | None = None
+        self.examples: list[NodeDevices] = []
+        self.left: Amounts | None = None
         self.looks = 0  # nodes that some pods were looked at for, ever
 
     def renewed(self, facts: DeviceFacts) -> "NodeDevicesIndex":
@@ -119,137 +110,138 @@ class NodeDevicesIndex:
         later.looks = self.looks
         if facts.rules == self.rules:
             later.rules = self.rules  # patterns are remembered by the very object
-        stale = self._stale(later, () if same else _changed(self.facts, facts))
-        if stale is not None:
-            later.found = {
-                name: later.retaken(each) if name in stale.retaken else each
-                for name, each in self.found.items()
-                if name not in stale.changed
-            }
-            if later.rules is self.rules:
-                both = stale.changed | stale.retaken
-                later.patterns = {
-                    kinds: each.without(both) for kinds, each in self.patterns.items()
-                }
+        slices = () if same else _changed(self.facts, facts)
+        named = all(each.access and each.access.node_name for each in slices)
+        broken = self.slices.broken_counters, later.slices.broken_counters
+        if named and broken[0] == broken[1] and facts.rules.features == self.rules.features:
+            later.take_over(self, slices)
         return later
 
     def without_taken(self, devices: frozenset[TakenDevice]) -> "NodeDevicesIndex":
         """Return the index of the same facts once claims give these devices back."""
-        later = copy(self)
-        later.__dict__.pop("_number_taken", None)
-        none = frozenset[TakenDevice]()
-        freed = {k: ids & self.taken.get(k, none) for k, ids in _by_pool(devices).items()}
-        left = {key: self.taken.get(key, none) - ids for key, ids in freed.items()}
+        later, freed = copy(self), by_pool(devices)
+        left = {key: ids - freed[key] for key, ids in self.taken.items() if key in freed}
         later.taken = {**self.taken, **left}
-        reached = self._reaching(freed.keys())
-        later.found = {**self.found, **{n: later.retaken(self.found[n]) for n in reached}}
-        later.patterns = {kinds: each.without(reached) for kinds, each in self.patterns.items()}
-        later.numbers, later.given_back = NO_NUMBERS, (self, freed)
+        later.take_over(self, ())
         return later
 
-    def retaken(self, known: _Known) -> _Known:
-        """Return what is known of a node of whose devices others are taken by now."""
-        return known._replace(devices=known.devices.with_in_use(self._taken_of(known.pools)))
-
-    def _taken_of(self, keys: Iterable[PoolKey]) -> frozenset[TakenDevice]:
-        return frozenset(chain.from_iterable(self.taken.get(key, ()) for key in keys))
-
-    def _stale(self, later: "NodeDevicesIndex", slices: Collection[ResourceSlice]) -> _Stale | None:
-        """Return the nodes that may be otherwise later; None where that may be all.
+    def take_over(self, before: "NodeDevicesIndex", slices: Collection[ResourceSlice]) -> None:
+        """Take over what is known of nodes, but of those with other slices, or devices taken.
 
         `slices` are those that are not there both times, as they were and as they are.
         """
-        if any(each.access is None or not each.access.node_name for each in slices):
-            return None
-        if self.slices.broken_counters != later.slices.broken_counters:
-            return None
+        retaken = _differing(before.taken, self.taken)
         pools = {PoolKey(each.driver, each.pool) for each in slices}
-        taken = {
-            key
-            for key in self.taken.keys() | later.taken.keys()
-            if self.taken.get(key) != later.taken.get(key)
-        }
-        named = {each.access.node_name for each in slices if each.access}
-        return _Stale(named | self._reaching(pools), self._reaching(taken))
+        changed = before.reaching(pools) | self.reaching(pools)
+        self.found = {**before.found}
+        for name in changed & self.found.keys():
+            del self.found[name]
+        self.nodes, self.index = before.nodes, before.index
+        at = self._at(changed | self.reaching(retaken))
+        self.patterns, self.examples = {}, []
+        if self.rules is before.rules and len(before.examples) < PATTERNS_KEPT:
+            self.examples = before.examples
+            self.patterns = {kinds: each.without(at) for kinds, each in before.patterns.items()}
+        if before.left is not None and not slices:
+            given_back = {key: before.taken.get(key, NONE) for key in retaken}
+            taken = {key: self.taken.get(key, NONE) for key in retaken}
+            self.left = before.left + self._row(given_back) - self._row(taken)
 
-    def _reaching(self, pools: Collection[PoolKey]) -> set[str]:
-        found = self.found.items() if pools else ()
-        return {name for name, each in found if not each.pools.isdisjoint(pools)}
+    def reaching(self, pools: Iterable[PoolKey]) -> set[str]:
+        """Return the nodes that slices of some pools name; all where one names none."""
+        slices = (each for key in pools for each in self.slices.of_pool(key))
+        named = {each.access.node_name if each.access else "" for each in slices}
+        return named if "" not in named else {*self.index, *self.found}
 
-    def numbers_on(self, nodes: tuple[Node, ...], index: Mapping[str, int]) -> Amounts:
+    def _at(self, names: Iterable[str]) -> Positions:
+        return np.array([self.index[each] for each in names if each in self.index], dtype=np.intp)
+
+    def _stand_over(self, nodes: tuple[Node, ...]) -> None:
+        """Keep the rows over these nodes."""
+        if self.nodes is nodes:
+            return
+        where = {id(node): at for at, node in enumerate(self.nodes)}
+        was = np.array([where.get(id(node), -1) for node in nodes], dtype=np.intp)
+        for each in self.patterns.values():
+            each.row = np.append(each.row, -1)[was]
+        self.nodes, self.left = nodes, None
+        self.index = {node.name: at for at, node in enumerate(nodes)}
+
+    def numbers_on(self, nodes: tuple[Node, ...]) -> Amounts:
         """Return how many devices each node reaches that no claim has: no fewer than there are.
 
-        `index` says where a node stands. The array is shared, never to be written.
+        The array is shared, never to be written.
         """
-        if self.numbers[0] is not nodes:
-            self.numbers = nodes, self._left_on(nodes, index)
-        return self.numbers[1]
+        self._stand_over(nodes)
+        if self.left is None:
+            self.left = self.slices.numbers_on(nodes) - self._row(self.taken)
+        return self.left
 
-    def _left_on(self, nodes: tuple[Node, ...], index: Mapping[str, int]) -> Amounts:
-        if self.given_back is None:
-            return _less(self.slices.numbers_on(nodes), self._number_taken, index)
-        before, devices = self.given_back
-        more = {name: -number for name, number in self._number_of(devices).items()}
-        return _less(before.numbers_on(nodes, index), more, index)
-
-    @cached_property
-    def _number_taken(self) -> Mapping[str, int]:
-        return self._number_of(self.taken)
-
-    def _number_of(self, devices: Taken) -> Mapping[str, int]:
-        """Return how many of these devices are of slices that name a node, by that node."""
+    def _row(self, devices: Taken) -> Amounts:
+        """Return by node how many of these devices are of slices that name it."""
         found: Counter[str] = Counter()
         for key, taken in devices.items():
-            for each in self.slices.of_pool(key):
-                if each.access is not None and each.access.node_name:
+            for each in self.slices.of_pool(key) if taken else ():
+                if each.access is not None and each.access.node_name in self.index:
                     ids = {DeviceID(*key, device.name) for device in each.devices}
                     found[each.access.node_name] += len(ids & taken)
-        return found
+        row = np.zeros(len(self.nodes), dtype=np.int64)
+        row[self._at(found)] = list(found.values())
+        return row
 
     def of(self, node: Node) -> NodeDevices:
         """Return the devices that a node reaches."""
         known = self.found.get(node.name)
         if known is None or (known.node is not node and known.node != node):
-            known = self.found[node.name] = self._worked_out(node)
+            reaching = self.slices.may_reach(node.name)
+            keys = tuple(dict.fromkeys(PoolKey(each.driver, each.pool) for each in reaching))
+            pools = gather_pools(node, self.slices, self.rules.features)
+            known = self.found[node.name] = _Known(node, keys, NONE, NodeDevices.of(pools, NONE))
+        taken = NONE.union(*(self.taken.get(key, NONE) for key in known.pools))
+        if taken != known.taken:
+            devices = known.devices.with_in_use(taken)
+            known = self.found[node.name] = known._replace(taken=taken, devices=devices)
         return known.devices
-
-    def _worked_out(self, node: Node) -> _Known:
-        reaching = self.slices.may_reach(node.name)
-        keys = frozenset(PoolKey(each.driver, each.pool) for each in reaching)
-        pools = gather_pools(node, self.slices, self.rules.features)
-        return _Known(node, keys, NodeDevices.of(pools, self._taken_of(keys)))
 
     def alike(
         self, kinds: Kinds, nodes: tuple[Node, ...], at: Positions, steps: StepBudget
     ) -> Amounts:
         """Return a number for each node that is asked for, equal where pods find the same devices.
 
+        The number says which of the examples has them, too.
         A node that was not looked at before costs steps for each of its devices.
         """
+        self._stand_over(nodes)
         if kinds not in self.patterns:
             while len(self.patterns) >= KINDS_KEPT:
                 del self.patterns[next(iter(self.patterns))]
-            self.patterns[kinds] = _Alike()
+            self.patterns[kinds] = _Alike(np.full(len(nodes), -1, dtype=np.int64))
         known = self.patterns[kinds]
-        row = known.over(nodes)
-        for each in at[row[at] < 0].tolist():
-            row[each] = self._number(known, kinds, nodes[each], steps)
-        return row[at]
+        texts = texts_of(kinds, self.rules)
+        for each in at[known.row[at] < 0].tolist():
+            sketch = None if texts is None else self._sketch(nodes[each].name, texts)
+            if sketch in known.sketches:
+                steps.spend(LOOK * self.slices.number_of_devices(nodes[each].name))
+                known.row[each] = known.sketches[sketch]
+            else:
+                known.row[each] = self._number(known, kinds, nodes[each], sketch, steps)
+            self.looks += 1
+        return known.row[at]
 
-    def _number(self, known: _Alike, kinds: Kinds, node: Node, steps: StepBudget) -> int:
-        pattern = self.of(node).pattern(kinds, self.rules, steps)
-        number = known.numbers.setdefault(pattern, len(known.numbers))
-        known.of[node.name] = node, number
-        self.looks += 1
+    def _sketch(self, node: str, texts: tuple[str, ...]) -> Hashable:
+        return sketch_of(node, texts, self.rules.selectors, self.slices, self.taken)
+
+    def _number(
+        self, known: _Alike, kinds: Kinds, node: Node, sketch: Hashable, steps: StepBudget
+    ) -> int:
+        devices = self.of(node)
+        pattern = devices.pattern(kinds, self.rules, steps)
+        number = known.numbers.setdefault(pattern, len(self.examples))
+        if number == len(self.examples):
+            self.examples.append(devices)
+        if sketch is not None and devices.is_surely_selected(kinds, self.rules):
+            known.sketches[sketch] = number
         return number
-
-
-def _less(numbers: Amounts, taken: Mapping[str, int], index: Mapping[str, int]) -> Amounts:
-    found = numbers.copy()
-    for name, number in taken.items():
-        if name in index:
-            found[index[name]] -= number
-    return found
 
 
 def _changed(before: DeviceFacts, after: DeviceFacts) -> list[ResourceSlice]:
@@ -259,12 +251,10 @@ def _changed(before: DeviceFacts, after: DeviceFacts) -> list[ResourceSlice]:
 
 
 def _are_same(these: Collection[ResourceSlice], others: Collection[ResourceSlice]) -> bool:
-    pairs = zip(these, others, strict=False)
-    return len(these) == len(others) and all(one is other for one, other in pairs)
+    return len(these) == len(others) and all(map(is_, these, others))
 
 
-def _by_pool(taken: Iterable[TakenDevice]) -> dict[PoolKey, frozenset[TakenDevice]]:
-    found: dict[PoolKey, set[TakenDevice]] = {}
-    for device in taken:
-        found.setdefault(PoolKey(device.driver, device.pool), set()).add(device)
-    return {key: frozenset(devices) for key, devices in found.items()}
+def _differing(before: Taken, after: Taken) -> list[PoolKey]:
+    """Return the pools of which other devices are taken."""
+    changed = [key for key, ids in after.items() if before.get(key) is not ids]
+    return [*(key for key in changed if before.get(key) != after[key]), *before.keys() - after]

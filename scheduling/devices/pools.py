@@ -6,14 +6,16 @@ share are not modelled: what they could change is named as unsupported.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from scheduling.model.amounts import MOST, Amounts
 from scheduling.model.devices.features import Features
+from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.devices.resource_slice import (
     CounterSet,
     Device,
@@ -36,6 +38,18 @@ class PoolKey(NamedTuple):
 
     driver: str
     pool: str
+
+
+Taken = Mapping[PoolKey, frozenset[TakenDevice]]
+"""What claims have of devices, by pool: the same set as before where nothing of a pool changed."""
+
+
+def by_pool(taken: Iterable[TakenDevice]) -> Taken:
+    """Return devices by their pools."""
+    found: defaultdict[PoolKey, set[TakenDevice]] = defaultdict(set)
+    for device in taken:
+        found[PoolKey(device.driver, device.pool)].add(device)
+    return {key: frozenset(devices) for key, devices in found.items()}
 
 
 class PoolDevice(NamedTuple):
@@ -81,16 +95,31 @@ class SliceIndex:
     def __init__(self, slices: Iterable[ResourceSlice]) -> None:
         self._by_node: defaultdict[str, list[ResourceSlice]] = defaultdict(list)
         self._by_pool: defaultdict[PoolKey, list[ResourceSlice]] = defaultdict(list)
+        local: set[PoolKey] = set()
         for each in slices:
             self._by_node[each.access.node_name if each.access else ""].append(each)
             self._by_pool[_key(each)].append(each)
+            if each.shared_counters and each.access is not None and each.access.node_name:
+                local.add(_key(each))
         self._numbers: tuple[tuple[Node, ...], Amounts] = (), np.zeros(0, dtype=np.int64)
-        local = ((key, of) for key, of in self._by_pool.items() if any(map(_has_local, of)))
-        self.broken_counters = min((key for key, of in local if not _is_whole(of)), default=None)
+        broken = (key for key in local if not _is_whole(self._by_pool[key]))
+        self.broken_counters = min(broken, default=None)
 
     def may_reach(self, node: str) -> Iterable[ResourceSlice]:
         """Return the slices that name the node, and those that name none."""
         return (*self._by_node.get(node, ()), *self._by_node.get("", ()))
+
+    def of_node_alone(self, node: str) -> Sequence[ResourceSlice]:
+        """Return the slices that name a node, if no others matter to it; () where some may."""
+        own = self._by_node.get(node, ())
+        pools = {_key(each) for each in own}
+        if "" in self._by_node or self.broken_counters is not None:
+            return ()
+        return own if sum(len(self._by_pool[key]) for key in pools) == len(own) else ()
+
+    def number_of_devices(self, node: str) -> int:
+        """Return how many devices the slices have that may reach a node."""
+        return sum(len(each.devices) for each in self.may_reach(node))
 
     def numbers_on(self, nodes: tuple[Node, ...]) -> Amounts:
         """Return numbers of devices that are not exceeded by those that each node reaches.
@@ -243,10 +272,12 @@ def _built(
     )
 
 
+_is_shared = attrgetter("content.allow_multiple_allocations")
+
+
 def _number(each: ResourceSlice) -> int:
     """Return how many pods the devices of a slice are enough for at most, one device each."""
-    is_shared = any(device.content.allow_multiple_allocations for device in each.devices)
-    return MOST if is_shared else len(each.devices)
+    return MOST if any(map(_is_shared, each.devices)) else len(each.devices)
 
 
 def _unsupported(
@@ -269,10 +300,6 @@ def _is_of(node: Node, slices: Iterable[ResourceSlice]) -> bool:
         for each in slices
         for device in each.devices
     )
-
-
-def _has_local(each: ResourceSlice) -> bool:
-    return bool(each.shared_counters and each.access is not None and each.access.node_name)
 
 
 def _is_whole(slices: Sequence[ResourceSlice]) -> bool:

@@ -93,7 +93,7 @@ class DeviceRoom:
         `index` says where a node stands. The array is shared, never to be written.
         """
         if self._left.nodes is not nodes:
-            numbers = self.nodes.numbers_on(nodes, index)
+            numbers = self.nodes.numbers_on(nodes)
             found = _Left(nodes, index, numbers).less(self.promised)
             self._left.nodes, self._left.index, self._left.row = found.nodes, index, found.row
         return self._left.row

@@ -77,10 +77,9 @@ def selections(
     known: dict[Hashable, bool] = rules.answers.setdefault(asked, {})
     if len(known) >= SEEN_KEPT:
         known.clear()
-    texts = rules.texts(asked)
+    contents = [each.device.content for each in devices]
     found: list[Selected] = []
-    for each in devices:
-        seen = rules.selectors.seen(texts, each.device.content)
+    for each, seen in zip(devices, rules.selectors.seen(rules.texts(asked), contents), strict=True):
         key = seen, each.reached, each.unsupported
         answer: Selected | None = known.get(key) if seen is not None else None
         if answer is None:

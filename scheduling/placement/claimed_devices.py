@@ -5,7 +5,7 @@ in which order they have to come, is foreseen for the whole (`scheduling.devices
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -171,8 +171,9 @@ def _offers_lacking(
         one = int(members[0])
         most, left = tuple(counts[:, one].tolist()), tuple(free[:, one].tolist())
         coming = devices.pending.get(names[0], ()) if takes[one] else ()
-        node = nodes[int(at[one])]
-        yield NodeOffer(names, devices.nodes.of(node), most, left, coming, lacking)
+        number, node = int(alike[0, one]), nodes[int(at[one])]
+        here = devices.nodes.of(node) if number < 0 else devices.nodes.examples[number]
+        yield NodeOffer(names, here, most, left, coming, lacking)
 
 
 def _by_lacking(
@@ -225,7 +226,7 @@ def _free(resources: Mapping[str, int], room: FreeCapacity, at: Positions) -> Am
     """Return what is free of each resource on some nodes, no more than all of the demand takes."""
     zero = np.zeros(len(at), dtype=np.int64)
     lefts = ((room.left(name), min(most, LIMIT)) for name, most in resources.items())
-    return np.array([zero if l is None else np.minimum(l[at], most) for l, most in lefts])
+    return np.array([zero if left is None else np.minimum(left[at], most) for left, most in lefts])
 
 
 def claims_on(shape: PodShape, node: Node) -> Claims:

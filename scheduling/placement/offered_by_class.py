@@ -36,7 +36,7 @@ def _offered(room: FreeCapacity, resources: Sequence[str], devices: DeviceRoom) 
         columns = columns.with_rows(dict.fromkeys(new, (nothing, nothing)))
         free = np.vstack((free, np.zeros((len(new), len(columns.names)), dtype=np.int64)))
     allocatable, free = columns.allocatable.copy(), free.copy()
-    given = np.minimum(devices.nodes.numbers_on(columns.nodes, columns.index), LIMIT)
+    given = np.minimum(devices.nodes.numbers_on(columns.nodes), LIMIT)
     for name in resources:
         row, lacking = columns.row[name], lists_none(name, columns.traits)
         allocatable[row, lacking] = free[row, lacking] = given[lacking]

@@ -89,7 +89,7 @@ class Allocator:
         self._nodes = nodes
         self._on = {name: index.of(node) for name, node in nodes.items()}
         self._rules = facts.rules
-        self._before = frozenset(facts.taken)
+        self._before = frozenset().union(*facts.taken.values())
         self._given: list[AllocatedDevice] = []
         self._done: dict[tuple[str, str], str] = {}
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.devices.node_index import DeviceFacts
+from scheduling.devices.pools import by_pool
 from scheduling.model.devices.class_requests import ClassRequest
 from scheduling.model.devices.resource_claim import DeviceRequest, Request
 from scheduling.model.devices.resource_slice import DeviceID
@@ -32,7 +33,7 @@ def asking(number: int, *containers: int) -> PodShape:
 def known(devices: Mapping[str, int], taken: Iterable[tuple[str, int]] = ()) -> DeviceFacts:
     slices = [slice_of(gpus(count), name) for name, count in devices.items()]
     ids = [DeviceID(DRIVER, at, f"gpu-{number}") for at, number in taken]
-    return DeviceFacts(slices, ids, RULES, 0, resources=[GPU])
+    return DeviceFacts(slices, by_pool(ids), RULES, 0, resources=[GPU])
 
 
 def test_a_node_that_lists_the_resource_is_counted_by_that_alone() -> None:
@@ -81,7 +82,7 @@ def test_a_refusal_is_taken_back_once_devices_come_free() -> None:
     asked, world = workers("g", 2, asking(1)), columns(node("a"))
     found, memory = decide(world, known({"a": 2}, [("a", 0)]), asked)
     assert isinstance(found["g"], Refusal)
-    free = DeviceFacts(known({"a": 2}).slices, [], RULES, 1, resources=[GPU])
+    free = DeviceFacts(known({"a": 2}).slices, {}, RULES, 1, resources=[GPU])
     found, _ = decide(world, free, asked, memory=memory)
     assert isinstance(found["g"], Admitted)
 

@@ -15,6 +15,7 @@ from scheduling.devices.allocator import allocate
 from scheduling.devices.node_devices import LOOK, NodeDevices
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.outcome import Allocated, Doubt
+from scheduling.devices.pools import by_pool
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.in_use import Share
@@ -60,7 +61,7 @@ def facts(
     """What is known of devices by node, with the names of those that are taken."""
     slices = [slice_of(each, name) for name, each in devices.items()]
     ids = [DeviceID(DRIVER, at, each) for at, names in (taken or {}).items() for each in names]
-    return DeviceFacts(slices, ids, RULES, edition, pending or {})
+    return DeviceFacts(slices, by_pool(ids), RULES, edition, pending or {})
 
 
 def gpus(count: int) -> list[Device]:
@@ -113,7 +114,9 @@ def test_what_is_lacking_of_shared_devices_is_said_in_amounts() -> None:
     pod = claiming(claim(some(memory=16 * gib, cores=1500)))
     taken = Share(DRIVER, "a", "x", "1", (("memory", gib),))
     known = facts({"a": [shared("x", memory=40 * gib, cores=4000), shared("y")]})
-    found = verdicts(columns(node("a")), replace(known, taken=(taken,)), workers("g", 3, pod))
+    found = verdicts(
+        columns(node("a")), replace(known, taken=by_pool([taken])), workers("g", 3, pod)
+    )
     assert isinstance(found["g"], Refusal)
     assert found["g"].message == (
         "2 of 3 workers fit by their claims: each claims 1 (cores 1500m, memory 16Gi) of gpu, of "
@@ -375,7 +378,7 @@ def test_a_node_of_which_nothing_changed_is_the_same_object() -> None:
     known = facts({"a": gpus(1), "b": gpus(1)})
     first = NodeDevicesIndex(known)
     a, b = (first.of(node(each)) for each in ("a", "b"))
-    taking = DeviceFacts(known.slices, [DeviceID(DRIVER, "b", "gpu-0")], RULES, 1)
+    taking = DeviceFacts(known.slices, by_pool([DeviceID(DRIVER, "b", "gpu-0")]), RULES, 1)
     second = first.renewed(taking)
     assert second.of(node("a")) is a
     assert second.of(node("b")) != b

@@ -68,7 +68,7 @@ def count_devices(
     for _, node, claims in coming:
         pending[node] = (*pending.get(node, ()), (claims, 1))
     rules = Rules(index.classes, CelSelectors(), index.features)
-    facts = DeviceFacts(tuple(index.slices.values()), tuple(index.taken), rules, 0, pending)
+    facts = DeviceFacts(tuple(index.slices.values()), index.taken_by_pool, rules, 0, pending)
     devices = NodeDevicesIndex(facts)
     counted = with_classes(nodes, devices, pending)
     had = _had(index, {each.uid: each.holder for each in pods})

@@ -1,6 +1,6 @@
 """Selectors: the answers of CEL texts about devices, and who gives them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from enum import Enum, auto
 from typing import Protocol
 
@@ -25,9 +25,11 @@ class Selectors(Protocol):
         """Return what the selector says of the device; it never raises."""
         ...
 
-    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> Hashable:
-        """Return all that selectors see of the device: where that is equal, so is each answer.
+    def seen(
+        self, selectors: tuple[str, ...], devices: Sequence[DeviceContent]
+    ) -> Sequence[Hashable]:
+        """Return all that selectors see of each device: where that is equal, so is each answer.
 
-        None where each device is to be asked about.
+        None where the device is to be asked about.
         """
         ...

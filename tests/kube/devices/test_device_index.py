@@ -113,6 +113,20 @@ def test_a_device_is_taken_as_long_as_a_claim_was_given_it() -> None:
     assert index.taken == {}
 
 
+def test_what_is_taken_of_a_pool_is_told_anew_where_it_changed_alone() -> None:
+    index = DeviceIndex()
+    index.put(claim("c", "gpu-0"))
+    [(pool, before)] = index.taken_by_pool.items()
+    assert before == {device("gpu-0")}
+    index.put(claim("waits"))
+    assert index.taken_by_pool[pool] is before
+    index.put(claim("d", "gpu-1"))
+    assert index.taken_by_pool == {pool: {device("gpu-0"), device("gpu-1")}}
+    index.drop(claim("c"))
+    index.drop(claim("d"))
+    assert index.taken_by_pool == {}
+
+
 def test_claims_concern_all_only_while_they_are_given_something() -> None:
     """Else a tenant who writes claims would have every gang that claims devices judged anew."""
     index = DeviceIndex()

@@ -113,7 +113,7 @@ def facts_of(world: World, devices: Devices) -> DeviceFacts:
     index = devices.index
     return DeviceFacts(
         slices=tuple(index.slices.values()),
-        taken=tuple(index.taken),
+        taken=index.taken_by_pool,
         rules=Rules(index.classes, devices.selectors, index.features),
         edition=index.edition,
         pending=_pending(world, devices),

@@ -1,6 +1,6 @@
 """Devices, claims and nodes for tests, and selectors that need no CEL."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from scheduling.devices.node_devices import NodeDevices
@@ -40,8 +40,9 @@ TOLERANT = (Toleration("", "Exists", "", ""),)
 class TextSelectors:
     """Reads NAME=VALUE, about an attribute that is text; "error" fails, "unknown" is not read."""
 
-    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> None:
+    def seen(self, _: tuple[str, ...], devices: Sequence[DeviceContent], /) -> Sequence[Hashable]:
         """Each device is asked about."""
+        return [None for _ in devices]
 
     def evaluate(self, selector: str, device: DeviceContent) -> Answer:
         match selector.partition("="):

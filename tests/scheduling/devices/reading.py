@@ -1,6 +1,6 @@
 """Reads the recorded inputs of the allocator into the model."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +64,9 @@ class RecordedSelectors:
             for content, letter in zip(contents, each["Answers"], strict=True)
         }
 
-    def seen(self, selectors: tuple[str, ...], device: DeviceContent) -> None:
+    def seen(self, _: tuple[str, ...], devices: Sequence[DeviceContent], /) -> Sequence[Hashable]:
         """Each device is asked about."""
+        return [None for _ in devices]
 
     def evaluate(self, selector: str, device: DeviceContent) -> Answer:
         return self.known[selector, device]

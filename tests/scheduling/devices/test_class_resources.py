@@ -10,6 +10,7 @@ from scheduling.devices.class_resources import (
     with_classes,
 )
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
+from scheduling.devices.pools import by_pool
 from scheduling.devices.selection import Rules
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
 from scheduling.model.devices.features import DEFAULT_FEATURES
@@ -46,7 +47,7 @@ def counted(
     used = [DeviceID(DRIVER, *each) for each in taken]
     offered = {"cpu": 64_000, "memory": 2**40, "pods": 110}
     nodes = node_snapshot_of([Node(name, {}, (), False, offered) for name in "ab"])
-    index = NodeDevicesIndex(DeviceFacts(slices, used, rules, 1))
+    index = NodeDevicesIndex(DeviceFacts(slices, by_pool(used), rules, 1))
     return with_classes(nodes, index, pending or {})
 
 

@@ -69,7 +69,7 @@ class Large:
             found = tuple(devices_of(number, nodes - 1))
             slices.append(ResourceSlice(name, DRIVER, name, found, 1, 1, NodeAccess(name)))
         rules = Rules({CLASS: DeviceClass(CLASS)}, CelSelectors())
-        self._facts = NodeFacts(devices=DeviceFacts(slices, (), rules, 1))
+        self._facts = NodeFacts(devices=DeviceFacts(slices, {}, rules, 1))
         self._nodes = table.snapshot()
         self._memory: Memory | None = None
 

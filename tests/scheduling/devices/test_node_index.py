@@ -1,12 +1,15 @@
 """What is kept of the devices of nodes is what would be worked out anew."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube.devices.selectors import CelSelectors
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex
+from scheduling.devices.node_sketch import TRAITS
+from scheduling.devices.pools import by_pool
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.features import DEFAULT_FEATURES
@@ -16,23 +19,25 @@ from scheduling.model.devices.resource_claim import (
     DeviceRequest,
     Request,
 )
-from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
+from scheduling.model.devices.resource_slice import Device, DeviceID, ResourceSlice
 from scheduling.model.node import Node
-from tests.scheduling.devices.builders import DRIVER, TextSelectors, device, slice_of
+from tests.scheduling.devices.builders import DRIVER, device, slice_of
 
 NODES = tuple(Node(name, {}, (), False, {}) for name in "abc")
-CLASSES = {"gpu": DeviceClass("gpu"), "big": DeviceClass("big", ("size=big",))}
+OF = f'device.attributes["{DRIVER}"]'
+BIG, IN_ZONE = f'"size" in {OF} && {OF}.size == "big"', f'{OF}.zone == "x"'  # fails without a zone
+CLASSES = {"gpu": DeviceClass("gpu"), "big": DeviceClass("big", (BIG,))}
 KINDS = tuple(
     (ClaimSpec((Request("r", DeviceRequest("r", of_class, selectors)),)),)
     for of_class in CLASSES
-    for selectors in ((), ("zone=x",))
+    for selectors in ((), (IN_ZONE,))
 )
-RULES = Rules(CLASSES, TextSelectors(), DEFAULT_FEATURES)
-OTHER_RULES = Rules({"gpu": CLASSES["gpu"]}, TextSelectors(), DEFAULT_FEATURES)
+RULES = Rules(CLASSES, CelSelectors(), DEFAULT_FEATURES)
+OTHER_RULES = Rules({"gpu": CLASSES["gpu"]}, CelSelectors(), DEFAULT_FEATURES)
 
 VERSIONS: dict[str, list[ResourceSlice]] = {
     node.name: [
-        slice_of([device("d0", size="big"), device("d1", zone="x")], node.name),
+        slice_of([device("d0", size="big", uuid=node.name), device("d1", zone="x")], node.name),
         slice_of([device("d0", size="big"), device("d1", tainted=True)], node.name),
         slice_of([device("d0")], node.name, generation=2, of=2),
     ]
@@ -61,7 +66,7 @@ def facts_of(moment: tuple[object, ...], edition: int) -> DeviceFacts:
     ]
     ids = [DeviceID(DRIVER, *each) for each in sorted(taken)]  # type: ignore[call-overload]
     assert isinstance(rules, Rules)
-    return DeviceFacts([*slices, *([SHARED] if shared else [])], ids, rules, edition)
+    return DeviceFacts([*slices, *([SHARED] if shared else [])], by_pool(ids), rules, edition)
 
 
 def looked_at(index: NodeDevicesIndex) -> list[object]:
@@ -76,7 +81,9 @@ def looked_at(index: NodeDevicesIndex) -> list[object]:
     for kind in KINDS:
         numbers = index.alike((kind,), NODES, at, steps).tolist()
         told.append([numbers.index(each) for each in numbers])
-    return told
+        examples = [index.examples[each].pattern((kind,), index.rules, steps) for each in numbers]
+        assert examples == [index.of(n).pattern((kind,), index.rules, steps) for n in NODES]
+    return [*told, index.numbers_on(NODES).tolist()]
 
 
 @given(moments)
@@ -93,16 +100,18 @@ def test_what_is_kept_is_what_would_be_worked_out_anew(found: list[tuple[object,
 def test_devices_that_are_given_back_are_free_as_if_they_had_never_been_taken(
     found: list[tuple[object, ...]], freed: set[tuple[str, str]]
 ) -> None:
-    names = {node.name: at for at, node in enumerate(NODES)}
     ids = frozenset(DeviceID(DRIVER, *each) for each in freed)
     for at, moment in enumerate(found):
         facts = facts_of(moment, at)
         index = NodeDevicesIndex(facts)
-        before = looked_at(index), index.numbers_on(NODES, names).tolist()
+        before = looked_at(index)
         given_back = index.without_taken(ids)
-        anew = NodeDevicesIndex(replace(facts, taken=[e for e in facts.taken if e not in ids]))
-        assert looked_at(given_back) == looked_at(anew)
-        assert (
-            given_back.numbers_on(NODES, names).tolist() == anew.numbers_on(NODES, names).tolist()
-        )
-        assert (looked_at(index), index.numbers_on(NODES, names).tolist()) == before
+        left = {key: devices - ids for key, devices in facts.taken.items()}
+        assert looked_at(given_back) == looked_at(NodeDevicesIndex(replace(facts, taken=left)))
+        assert looked_at(index) == before
+
+
+def test_a_sketch_has_all_of_a_device_but_what_selectors_see() -> None:
+    """They see its content; of that only what they read matters."""
+    of_device = {each.name for each in fields(Device)} - {"content"}
+    assert {each for each in TRAITS if not each.startswith("content.")} == of_device
