@@ -44,6 +44,7 @@ class Giving:
         self._nodes: NodeDevicesIndex | None = None
         self._given: dict[Key, ResourceClaim] = {}
         self._taken: defaultdict[str, list[AllocatedDevice]] = defaultdict(list)
+        """What was given by node; of devices that several nodes reach under no name."""
 
     def to(self, pod: ObservedPod, node: str) -> tuple[ObservedPod, tuple[ResourceClaim, ...]]:
         """Return a pod that names all its claims, and those of them that changed."""
@@ -83,12 +84,14 @@ class Giving:
         if node is None or not specs or devices.unseen or devices.unsupported:
             return ()
         nodes = self._nodes = self._nodes or self._index()
-        there, mine = nodes.of(node), self._taken[name]
-        in_use = there.in_use.plus(mine)
-        found = allocate(specs, there.pools, in_use, nodes.rules, StepBudget(STEPS))
+        there = nodes.of(node)
+        in_use = there.in_use.plus((*self._taken[name], *self._taken[""]))
+        found = allocate(specs, there.pools_of_all, in_use, nodes.rules, StepBudget(STEPS))
         if not isinstance(found, Allocated):
             return ()
-        mine += found.given
+        far = {each.id for each in there.usable if not each.local} if there.has_far else set()
+        for each in found.given:
+            self._taken["" if each.device in far else name].append(each)
         return found.claims
 
     def _index(self) -> NodeDevicesIndex:

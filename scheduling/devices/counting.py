@@ -2,7 +2,8 @@
 
 So it is where all requests ask for a number of devices, without constraints and alternatives, and
 the devices that suit one request are the same as those that suit another, or quite others,
-consume no counters and are not shared.
+consume no counters and are not shared. Of devices that several nodes reach pods on all of these
+nodes draw: for each such set it is told what is drawn.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from operator import mul
 
 from scheduling.devices.allocator import MAX_CLAIMS
-from scheduling.devices.node_devices import NodeDevices, requests_of
+from scheduling.devices.node_devices import REACHED_BY_OTHERS, NodeDevices, requests_of
 from scheduling.devices.pools import SLICE_COUNTS, are_open
 from scheduling.devices.selection import Rules, tolerated
 from scheduling.model.devices.resource_claim import (
@@ -20,10 +21,14 @@ from scheduling.model.devices.resource_claim import (
     ClaimSpec,
     DeviceRequest,
 )
+from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.shape.restrictions import Claims
 
 Candidates = frozenset[int]
 """Positions of the devices that suit a request, in use or not."""
+
+FarDevices = frozenset[DeviceID]
+"""Devices that several nodes reach, all of which suit the same requests."""
 
 Pods = Iterable[tuple[Claims, int]]
 """So many pods with such claims."""
@@ -31,10 +36,14 @@ Pods = Iterable[tuple[Claims, int]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Counting:
-    """How many devices are free in each set of candidates, and which set a request draws on."""
+    """How many devices are free in each set of candidates, and which set a request draws on.
+
+    `far` are the devices of those sets that several nodes reach.
+    """
 
     free: Mapping[Candidates, int]
     drawn_on: Mapping[DeviceRequest, Candidates]
+    far: Mapping[Candidates, FarDevices]
 
     def held(
         self, groups: Sequence[Claims], mixes: Iterable[tuple[int, ...]], others: Pods
@@ -64,6 +73,11 @@ class Counting:
         needed, taken = self._needed(pods), self._needed(others)
         return all(self.free[found] >= count + taken[found] for found, count in needed.items())
 
+    def drawn_from_afar(self, pods: Pods) -> Mapping[FarDevices, int]:
+        """Return how many devices that several nodes reach these pods take, by their sets."""
+        needed = self._needed(pods)
+        return {devices: needed[each] for each, devices in self.far.items() if needed[each]}
+
     def _needed(self, pods: Pods) -> Counter[Candidates]:
         needed: Counter[Candidates] = Counter()
         for claims, count in pods:
@@ -90,7 +104,9 @@ def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Countin
     if any(one != other and one & other for one in sets for other in sets):
         return None
     free = {each: sum(node.usable[at].id not in node.in_use for at in each) for each in sets}
-    return Counting(free, drawn_on)
+    several = (each for each in sets if any(not node.usable[at].local for at in each))
+    far = {each: frozenset(node.usable[at].id for at in each) for each in several}
+    return Counting(free, drawn_on, far)
 
 
 def _countable(claim: ClaimSpec) -> bool:
@@ -105,15 +121,17 @@ def _countable(claim: ClaimSpec) -> bool:
 
 
 def _candidates(asked: DeviceRequest, node: NodeDevices, rules: Rules) -> Candidates | None:
-    """Return which devices suit a request; None where that is not sure of one of them,
-    or one may take room of another."""
+    """Return which devices suit a request; None where that is not sure of one of them, one may
+    take room of another, or several nodes reach some of them and not all."""
     found: set[int] = set()
     answers = node.selections(asked, rules)
     for at, (each, answer) in enumerate(zip(node.usable, answers, strict=True)):
         if not isinstance(answer, bool):
             return None
         if answer and tolerated(asked, each, rules.features):
-            if each.unsupported or each.shared or each.device.consumes_counters:
+            known = each.unsupported in ("", REACHED_BY_OTHERS)
+            if not known or each.shared or each.device.consumes_counters:
                 return None
             found.add(at)
-    return frozenset(found)
+    alike = len({node.usable[at].local for at in found}) <= 1
+    return frozenset(found) if alike else None

@@ -5,17 +5,19 @@ with different claims are placed where counting says all there is to say, or the
 group after the other, each wave once all pods before it are seen bound.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import permutations
 
+from scheduling.devices.counting import FarDevices
 from scheduling.devices.mixes import Mix, NodeMixes, Unknown, kinds_of, mixes_with_room
-from scheduling.devices.node_devices import NodeDevices
-from scheduling.devices.outcome import Doubt, NotAllocated, Undecided
+from scheduling.devices.node_devices import REACHED_BY_OTHERS, NodeDevices
+from scheduling.devices.outcome import Doubt, NotAllocated, Undecided, Unsupported
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.model.devices.class_requests import ClassRequests
+from scheduling.model.devices.in_use import InUse
 from scheduling.model.shape.restrictions import Claims, claims_where
 
 MOST_WAVES = 8
@@ -81,12 +83,24 @@ class NoPlacement:
 Verdict = Foreseen | NoPlacement | Unknown
 
 
+LeftOf = Callable[[FarDevices, InUse], int | None]
+"""Says how many of some devices that several nodes reach are left; None where it is not known."""
+
+
+def _not_known(devices: FarDevices, in_use: InUse) -> None:
+    """Know of no devices that several nodes reach."""
+
+
 def foresee(
-    groups: Sequence[ClaimGroup], nodes: Iterable[NodeOffer], rules: Rules, steps: StepBudget
+    groups: Sequence[ClaimGroup],
+    nodes: Iterable[NodeOffer],
+    rules: Rules,
+    steps: StepBudget,
+    left_of: LeftOf = _not_known,
 ) -> Verdict:
     """Return whether and how the gang is placed; the first node by name is filled first."""
     try:
-        return _Gang(groups, nodes, rules, steps).verdict()
+        return _Gang(groups, nodes, rules, steps, left_of).verdict()
     except OutOfSteps:
         return Undecided(Doubt.STEPS)
 
@@ -108,8 +122,10 @@ class _Gang:
         nodes: Iterable[NodeOffer],
         rules: Rules,
         steps: StepBudget,
+        left_of: LeftOf,
     ) -> None:
         self._groups, self._rules, self._steps = groups, rules, steps
+        self._left_of = left_of
         self._asked = [(*each.claims, *each.by_class) for each in groups]
         self._ties = _ties(groups)
         self._rooms: dict[tuple[Mix, Mix], tuple[Mix, ...]] = {}
@@ -153,10 +169,12 @@ class _Gang:
 
     def verdict(self) -> Verdict:
         """Try one wave, then an order of groups; what no order makes possible does not fit."""
-        at_once = self._placed(lambda mixes: mixes.in_any_order)
+        at_once = self._placed(lambda mixes: self._sure(mixes, mixes.in_any_order))
         if at_once is not None:
             return Foreseen(at_once, (0,) * len(self._groups))
         possible = self._placed(lambda mixes: mixes.in_some_order.mixes)
+        if possible is None and self._ties and self._far:
+            return Unsupported(REACHED_BY_OTHERS)
         if possible is None:
             return NoPlacement(self._refusals(), self._most())
         return self._in_waves() or self._unknown()
@@ -172,14 +190,54 @@ class _Gang:
                 for group in kind:
                     waves[group] = wave
             groups = sorted(range(len(waves)), key=lambda at: (bool(self._asked[at]), waves[at]))
-            placed = self._placed(partial(NodeMixes.in_order, order=groups))
+            placed = self._placed(partial(self._sure_in_order, groups))
             if placed is not None:
                 return Foreseen(placed, tuple(waves))
         return None
 
+    @cached_property
+    def _far(self) -> Mapping[FarDevices, int | Unknown]:
+        """Return how many devices that several nodes reach are left for the gang, by their sets.
+
+        It is not known of sets that have some devices in common, and not all.
+        """
+        every = (1,) * len(self._groups)
+        sets = {s: alike.mixes for alike in self._alike for s in alike.mixes.from_afar(every)}
+        return {each: self._left(each, mixes, sets.keys()) for each, mixes in sets.items()}
+
+    def _left(
+        self, devices: FarDevices, mixes: NodeMixes, sets: Iterable[FarDevices]
+    ) -> int | Unknown:
+        if any(devices != other and devices & other for other in sets):
+            return Unsupported(REACHED_BY_OTHERS)
+        left = self._left_of(devices, mixes.node.in_use)
+        return Undecided(Doubt.OTHERS) if left is None else max(0, left)
+
+    def _sure(self, mixes: NodeMixes, held: Iterable[Mix]) -> frozenset[Mix]:
+        """Return the mixes of which it is known what they leave of devices of several nodes."""
+        unknown = {each for each, left in self._far.items() if not isinstance(left, int)}
+        if not unknown:
+            return frozenset(held)
+        return frozenset(mix for mix in held if unknown.isdisjoint(mixes.from_afar(mix)))
+
+    def _sure_in_order(self, order: Sequence[int], mixes: NodeMixes) -> frozenset[Mix]:
+        return self._sure(mixes, mixes.in_order(order))
+
+    def _with_far(self, mixes: NodeMixes, held: Iterable[Mix]) -> list[Mix]:
+        """Return mixes, each with what it takes of the devices of several nodes, the largest first.
+
+        What is not known to be left does not bound them.
+        """
+        size = len(self._groups)
+        known = [each for each, left in self._far.items() if isinstance(left, int)]
+        drawn = ((mix, mixes.from_afar(mix) if known else {}) for mix in held)
+        found = [(*mix, *(of.get(each, 0) for each in known)) for mix, of in drawn]
+        return sorted(found, key=lambda mix: (-sum(mix[:size]), mix))
+
     def _unknown(self) -> Unknown:
-        unknown = (each.mixes.in_some_order.unknown for each in self._alike)
-        return next((each for each in unknown if each is not None), Undecided(Doubt.ORDER))
+        found = (each.mixes.in_some_order.unknown for each in self._alike)
+        unknown = (each for each in (*found, *self._far.values()) if each is not None)
+        return next((e for e in unknown if not isinstance(e, int)), Undecided(Doubt.ORDER))
 
     def _most(self) -> Mix:
         """Return how many pods of each group the nodes hold, of no other group any."""
@@ -209,15 +267,14 @@ class _Gang:
         """Return a mix for each node that is used, all of which are the gang; None if none are."""
         total = tuple(each.count for each in self._groups)
         options = [
-            (
-                alike.names,
-                sorted(filter(self._ties_hold, held(alike.mixes)), key=lambda m: (-sum(m), m)),
-            )
+            (alike.names, self._with_far(alike.mixes, filter(self._ties_hold, held(alike.mixes))))
             for alike in self._alike
         ]
         if _is_short(total, options):
             return None
-        return _filled_greedily(total, options) or _filled(total, options, self._steps)
+        most = (*total, *(left for left in self._far.values() if isinstance(left, int)))
+        found = _filled_greedily(total, most, options)
+        return found or _filled(total, most, options, self._steps)
 
 
 def _ties(groups: Sequence[ClaimGroup]) -> Collection[Sequence[int]]:
@@ -239,53 +296,61 @@ def _is_short(total: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]]
 
 
 def _filled_greedily(
-    total: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]]
+    total: Mix, most: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]]
 ) -> tuple[tuple[str, Mix], ...] | None:
-    """Give each node the largest mix that is still wanted; None where some pods are left over."""
-    left, found = total, []
+    """Give each node the largest mix that is still wanted; None where some pods are left over.
+
+    A mix is longer than the total by what it takes of devices of several nodes, at most so many.
+    """
+    left, found, size = most, [], len(total)
     for names, mixes in options:
         for name in names:
             mix = next((each for each in mixes if all(map(int.__le__, each, left))), left)
-            if not any(mix) or mix not in mixes:
+            if not any(mix[:size]) or mix not in mixes:
                 break
-            found.append((name, mix))
+            found.append((name, mix[:size]))
             left = tuple(map(int.__sub__, left, mix))
-    return tuple(sorted(found)) if not any(left) else None
+    return tuple(sorted(found)) if not any(left[:size]) else None
 
 
 def _filled(
-    total: Mix, options: Sequence[tuple[Sequence[str], Sequence[Mix]]], steps: StepBudget
+    total: Mix,
+    most: Mix,
+    options: Sequence[tuple[Sequence[str], Sequence[Mix]]],
+    steps: StepBudget,
 ) -> tuple[tuple[str, Mix], ...] | None:
     """Give nodes mixes that are the total together, exactly: by all sums that can be reached.
 
     Of nodes that are alike no more are asked than there are pods, nor any once one adds nothing.
     """
-    nothing = (0,) * len(total)
+    nothing, size = (0,) * len(most), len(total)
+    if not any(total):
+        return ()
     came_from: dict[Mix, tuple[Mix, str, Mix] | None] = {nothing: None}
     for names, mixes in options:
         for name in names[: sum(total)]:
-            if total in came_from:
-                break
             before = len(came_from)
             for reached in list(came_from):
                 for mix in mixes:
                     steps.spend()
                     after = tuple(map(sum, zip(reached, mix, strict=True)))
-                    if after not in came_from and all(map(int.__le__, after, total)):
+                    if after not in came_from and all(map(int.__le__, after, most)):
                         came_from[after] = reached, name, mix
+                        if after[:size] == total:
+                            return _traced(came_from, after, size)
             if len(came_from) == before:
                 break
-    return _traced(came_from, total) if total in came_from else None
+    return None
 
 
 def _traced(
-    came_from: dict[Mix, tuple[Mix, str, Mix] | None], total: Mix
+    came_from: dict[Mix, tuple[Mix, str, Mix] | None], total: Mix, size: int
 ) -> tuple[tuple[str, Mix], ...]:
     """Return the nodes and their mixes that led to the total, by name."""
     found: list[tuple[str, Mix]] = []
     step = came_from[total]
     while step is not None:
         before, name, mix = step
-        found.append((name, mix))
+        found.append((name, mix[:size]))
         step = came_from[before]
     return tuple(sorted(found))

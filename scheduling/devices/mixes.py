@@ -4,14 +4,14 @@ A mix is a number of pods for each group; the pods of a group have equal claims.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
 
 from scheduling.devices.allocator import allocate
-from scheduling.devices.counting import Counting, counting
+from scheduling.devices.counting import Counting, FarDevices, counting
 from scheduling.devices.node_devices import NodeDevices, requests_of
 from scheduling.devices.outcome import (
     Allocated,
@@ -155,6 +155,11 @@ class NodeMixes:
     @property
     def _nothing(self) -> Mix:
         return (0,) * len(self.groups)
+
+    def from_afar(self, mix: Mix) -> Mapping[FarDevices, int]:
+        """Return how many devices a mix takes that several nodes reach; they are all counted."""
+        found = self._counting
+        return {} if found is None else found.drawn_from_afar(zip(self.groups, mix, strict=True))
 
     @cached_property
     def _counting(self) -> Counting | None:

@@ -74,7 +74,7 @@ class NodeDevices:
     """The pools that one node reaches, and which devices are in use.
 
     Devices that other nodes reach may be taken by pods there, in an order that is not known, so
-    none of them is foreseen for a pod (`of`).
+    none of them is foreseen for a pod (`of`): they are counted, if at all.
     """
 
     pools: tuple[Pool, ...]
@@ -98,6 +98,11 @@ class NodeDevices:
     def usable(self) -> tuple[PoolDevice, ...]:
         """Return the devices in the order in which they are tried."""
         return tuple(found for pool in self.pools for found in pool.devices)
+
+    @property
+    def pools_of_all(self) -> tuple[Pool, ...]:
+        """Return the pools where it is known what pods on other nodes take before."""
+        return tuple(map(_freed, self.pools))
 
     def pattern(self, pods: Iterable[Claims], rules: Rules, steps: StepBudget) -> Hashable:
         """Return all that decides what is allocated for such pods: nodes with one are alike.
@@ -149,6 +154,7 @@ class NodeDevices:
             tuple([tuple([tolerated(each, f, features) for f in usable]) for each in tainted]),
             tuple([_numbered(f.device.content.attribute(name) for f in usable) for name in names]),
             tuple(self._consumption) if self.has_counters else (),
+            tuple(self._far) if self.has_far else (),
             tuple(self._capacities) if self._has_shared or _ask_for_capacity(asked) else (),
         )
         pools = tuple(
@@ -161,6 +167,16 @@ class NodeDevices:
         """Say whether devices may consume counters."""
         consumes = any(found.device.consumes_counters for found in self.usable)
         return consumes or any(pool.counters for pool in self.pools)
+
+    @cached_property
+    def has_far(self) -> bool:
+        """Say whether the node reaches devices that others reach as well."""
+        return not all(found.local for found in self.usable)
+
+    @property
+    def _far(self) -> Iterable[Hashable]:
+        """Yield by device which one it is, where pods on other nodes may take it."""
+        return (None if found.local else found.id for found in self.usable)
 
     @cached_property
     def _has_shared(self) -> bool:
@@ -284,6 +300,17 @@ def _held_to_node(pool: Pool) -> Pool:
         return pool
     devices = (
         found if found.local else found._replace(unsupported=found.unsupported or REACHED_BY_OTHERS)
+        for found in pool.devices
+    )
+    return replace(pool, devices=tuple(devices))
+
+
+def _freed(pool: Pool) -> Pool:
+    """Return a pool whose devices may be given though other nodes reach them."""
+    if all(found.unsupported != REACHED_BY_OTHERS for found in pool.devices):
+        return pool
+    devices = (
+        found._replace(unsupported="") if found.unsupported == REACHED_BY_OTHERS else found
         for found in pool.devices
     )
     return replace(pool, devices=tuple(devices))

@@ -7,10 +7,12 @@ in which order they have to come, is foreseen for the whole (`scheduling.devices
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
 
+from scheduling.devices.counting import FarDevices
 from scheduling.devices.gang import (
     ClaimGroup,
     Foreseen,
@@ -25,11 +27,13 @@ from scheduling.devices.node_index import Kinds, Pending
 from scheduling.devices.outcome import NotAllocated, Refusal
 from scheduling.devices.room import DeviceRoom
 from scheduling.devices.selection import Rules
+from scheduling.devices.several_nodes import DevicesOfSeveralNodes
 from scheduling.devices.sharing import PartedGroups
 from scheduling.devices.steps import StepBudget
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
 from scheduling.model.devices.class_requests import resources_of
+from scheduling.model.devices.in_use import InUse
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.restrictions import Claims
@@ -67,7 +71,8 @@ def place_with_devices(
     found: Verdict = NoPlacement((), ())
     for offers in _portions(demand, resources, room, budget):
         parted = (replace(offer, most=groups.most(offer.most)) for offer in offers)
-        found = groups.joined(foresee(groups.parts, parted, devices.rules, budget))
+        left_of = partial(_left, room, devices)
+        found = groups.joined(foresee(groups.parts, parted, devices.rules, budget, left_of))
         if isinstance(found, Foreseen) and not any(found.waves):
             break
     if isinstance(found, NoPlacement):
@@ -76,6 +81,13 @@ def place_with_devices(
     if isinstance(found, Foreseen):
         return _placed(demand, room, devices, found), spent
     return found, spent
+
+
+def _left(room: FreeCapacity, devices: DeviceRoom, of: FarDevices, in_use: InUse) -> int | None:
+    """Return how many devices that several nodes reach pods on their way leave."""
+    nodes, index = room.columns.traits.nodes, room.columns.index
+    there = {n: devices.nodes.of(nodes[index[n]]) for n in devices.pending if n in index}
+    return DevicesOfSeveralNodes(devices.pending, there, devices.rules).left(of, in_use)
 
 
 def _with_unknown_classes(found: NoPlacement, demand: Demand, rules: Rules) -> NoPlacement:

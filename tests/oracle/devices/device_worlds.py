@@ -11,6 +11,7 @@ from kube.codec.devices.extended_requests import extended_requests
 from kube.objects.core import Pod
 from tests.oracle.devices.claims import claim_spec, contending_specs
 from tests.oracle.devices.extended import lay_extended
+from tests.oracle.devices.far import lay_far
 from tests.oracle.devices.partitions import PARTITIONS, lay_partitions
 from tests.oracle.devices.published import Published, given, published
 from tests.oracle.devices.shares import lay_shares
@@ -77,6 +78,7 @@ class _Making:
         self.order = Random(f"{seed}/{turn}/order")
         self.extended = Random(f"{seed}/extended")
         self.partitions = Random(f"{seed}/partitions")
+        self.far = Random(f"{seed}/far")
         self.shares = Random(f"{seed}/shares")
         self.random = self.draw.random
         self.objects = self.draw.objects
@@ -91,12 +93,13 @@ class _Making:
         self.present |= found.oddities
         counters = lay_partitions(self.partitions, self.draw, found.slices)
         self.present |= {PARTITIONS} if counters else set()
-        self.objects += [*found.classes, *found.slices, *counters, *found.taken]
         specs = [claim_spec(self.draw) for _ in range(self.random.choice((1, 2, 2, 3)))]
         if contend:
             self.present.add("contending claims")
             specs = contending_specs(self.draw)
         self.present |= lay_shares(self.shares, self.draw, found, specs)
+        self.present |= lay_far(self.far, self.draw, found, specs)
+        self.objects += [*found.classes, *found.slices, *counters, *found.taken]
         sets = [
             self._pod_set(name, specs, found)
             for name in self.random.choice(_CONTENDING if contend else _POD_SETS)

@@ -85,7 +85,7 @@ def _slice(
     name = f"{node}-{kind}-{draw.random.choice('abc')}{part}"
     pool = {"name": node, "generation": generation, "resourceSliceCount": of}
     spec = {"driver": driver(draw, kind), "pool": pool, "nodeName": node, "devices": devices}
-    return _object("ResourceSlice", name, spec)
+    return cluster_object("ResourceSlice", name, spec)
 
 
 def _of_a_zone(draw: Draw) -> Json:
@@ -98,7 +98,7 @@ def _of_a_zone(draw: Draw) -> Json:
         "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]},
         "devices": [_device(draw, "gpu", "far", set())],
     }
-    return _object("ResourceSlice", f"{draw.slot}-{draw.name}-far", spec)
+    return cluster_object("ResourceSlice", f"{draw.slot}-{draw.name}-far", spec)
 
 
 def _device(draw: Draw, kind: str, name: str, odd: set[str]) -> Json:
@@ -135,7 +135,7 @@ def _classes(draw: Draw) -> list[Json]:
     ]
     texts["any"] = []
     return [
-        _object(
+        cluster_object(
             "DeviceClass",
             class_name(draw, name),
             {"selectors": [{"cel": {"expression": each}} for each in expressions]},
@@ -164,7 +164,9 @@ def given(draw: Draw, name: str, published_as: Json, device: str) -> Json:
         "pool": published_as["pool"]["name"],
         "device": device,
     }
-    claim = _object("ResourceClaim", f"{draw.pod_names}{name}", {"devices": {"requests": [asked]}})
+    claim = cluster_object(
+        "ResourceClaim", f"{draw.pod_names}{name}", {"devices": {"requests": [asked]}}
+    )
     claim["metadata"]["namespace"] = draw.namespaces[1]
     allocation: Json = {"devices": {"results": [result]}}
     if draw.happens(0.9):
@@ -176,6 +178,7 @@ def given(draw: Draw, name: str, published_as: Json, device: str) -> Json:
     return claim
 
 
-def _object(kind: str, name: str, spec: Json) -> Json:
+def cluster_object(kind: str, name: str, spec: Json) -> Json:
+    """Return an object that is in no namespace."""
     metadata = {"name": name}
     return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}

@@ -35,7 +35,7 @@ def lay_shares(
                 device["allowMultipleAllocations"] = True
                 _lay_capacity(chance, device["capacity"])
                 _share(chance, found.taken, (drivers, spec["pool"]["name"], device["name"]))
-    for asked in _requests(specs):
+    for asked in requests_of(specs):
         if chance.random() < 0.6:
             memory = chance.choice(("3Gi", "5Gi", "8Gi", "8Gi", "12Gi", "16Gi"))
             more = {"cores": "1500m"} if chance.random() < 0.2 else {}
@@ -60,7 +60,8 @@ def _share(chance: Random, taken: Sequence[Json], device: tuple[str, str, str]) 
                 result["consumedCapacity"] = {"memory": chance.choice(("2Gi", "6Gi", "16Gi"))}
 
 
-def _requests(specs: Sequence[Json]) -> Iterator[Json]:
+def requests_of(specs: Sequence[Json]) -> Iterator[Json]:
+    """Yield what claims ask for, alternatives included."""
     for spec in specs:
         for request in spec["devices"]["requests"]:
             yield from request.get("firstAvailable", [request.get("exactly")])
