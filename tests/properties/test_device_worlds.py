@@ -106,7 +106,7 @@ class Allocator:
         claims = [each for each in claims if each.key not in self._done]
         extended = extended_claims(pod, self._nodes[node], self._devices)
         specs = (*(each.spec for each in claims), *extended)
-        pools = self._on[node].pools
+        pools = self._on[node].pools_of_all
         here = {each.id: each.shared for pool in pools for each in pool.devices}
         in_use = InUse.of(self._before, here).plus(self._given)
         found = allocate(specs, pools, in_use, self._rules, StepBudget(STEPS))
