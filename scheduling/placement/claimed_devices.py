@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from scheduling.devices.counting import FarDevices
+from scheduling.devices.counting import DevicesOfSeveralNodes, FarDevices
 from scheduling.devices.gang import (
     ClaimGroup,
     Foreseen,
@@ -27,7 +27,6 @@ from scheduling.devices.node_index import Kinds, Pending
 from scheduling.devices.outcome import NotAllocated, Refusal
 from scheduling.devices.room import DeviceRoom
 from scheduling.devices.selection import Rules
-from scheduling.devices.several_nodes import DevicesOfSeveralNodes
 from scheduling.devices.sharing import PartedGroups
 from scheduling.devices.steps import StepBudget
 from scheduling.filters.free_capacity import Distribution, FreeCapacity

@@ -8,11 +8,11 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from scheduling.devices.allocator import allocate
+from scheduling.devices.counting import DevicesOfSeveralNodes
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
 from scheduling.devices.node_devices import REACHED_BY_OTHERS, NodeDevices
 from scheduling.devices.outcome import Allocated, Doubt, Undecided, Unsupported
 from scheduling.devices.pools import Pool, SliceIndex, gather_pools
-from scheduling.devices.several_nodes import DevicesOfSeveralNodes
 from scheduling.devices.steps import StepBudget
 from scheduling.model.constraints import NodeTerm, Requirement
 from scheduling.model.devices.in_use import NOTHING
