@@ -243,7 +243,7 @@ def _close(look: Look, original: Original, turn: Turn, dispatch: GangDispatch) -
 
 def _anew(dispatch: GangDispatch, **changes: Any) -> GangDispatch:
     """Return a record of the same attempt without what was told of it."""
-    return replace(dispatch, message="", refusals=(), **changes)
+    return replace(dispatch, **{"reason": "", "message": "", "refusals": (), **changes})
 
 
 def _next_attempt(look: Look, turn: Turn, attempt: int) -> Iterator[Written]:

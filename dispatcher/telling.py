@@ -59,7 +59,10 @@ def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> Gang
         answer = look.answer(dispatch.cluster)
         is_started = dispatch.phase == STARTED or (answer and answer.phase == Phase.STARTED)
         phase = STARTED if is_started else OFFERED
-        return replace(dispatch, phase=phase, message=_message(look, dispatch.cluster))
+        reason, message = "", _trouble(look, dispatch.cluster)
+        if phase == STARTED and answer is not None and not message:
+            reason, message = answer.reason, one_line(answer.message)
+        return replace(dispatch, phase=phase, reason=reason, message=message)
     if look.clusters is None:
         return dispatch
     said = look.trouble() | {
@@ -79,7 +82,7 @@ def _said_by(answer: Answer, dispatch: GangDispatch) -> str:
     return answer.message or answer.reason
 
 
-def _message(look: Look, cluster: str) -> str:
+def _trouble(look: Look, cluster: str) -> str:
     member, fault = look.members.get(cluster), look.view.faults.get(cluster, "")
     if member is None:
         return f"there is no MemberCluster {cluster} any more"

@@ -83,6 +83,8 @@ class OfferProgress:
     """Since when its room is offered (monotonic seconds); None where another leader did that."""
     started_at: float | None = None
     """Since when it is seen as Started."""
+    told_at: float = 0.0
+    """When it was last written what its gang lacks."""
     object_uid: str = ""
     """The uid of what was created for it first; empty while nothing was."""
     term: int = 0

@@ -24,9 +24,9 @@ from coordinator.state.created import (
     may_have_pods,
     of_its_name,
     stop_pods,
-    why_stopped,
 )
 from coordinator.state.known import NEVER, Known, ManagerLease, OfferProgress
+from coordinator.state.offer_news import news_due, news_of
 from dispatcher.protocol import offering
 from dispatcher.protocol.objects import Lease, Offer, Phase
 from dispatcher.protocol.offering import (
@@ -175,6 +175,8 @@ def _due(look: _Look) -> Iterator[float]:
         yield max(progress.offered_at + OPEN_SECONDS, now + LATER)
     if look.phase is Phase.STARTED and look.created is None and progress.started_at is not None:
         yield max(progress.started_at + CREATE_SECONDS, now + LATER)
+    if look.phase is Phase.STARTED:
+        yield from news_due(progress, now)
     if look.phase is Phase.STARTED and _is_over(look) and not may_have_pods(look.known, look.form):
         yield now + LATER  # for its last pods
     if look.form.metadata.deletion_timestamp is not None:
@@ -303,24 +305,23 @@ def _end(look: _Look) -> Closing | None:
 
 def _noted_stop(look: _Look) -> Closing | None:
     """Return why what runs is to go, once that is written: it is deleted only then."""
-    answer = look.form.answer
-    is_noted = answer.reason in (Closed.STOPPED, Closed.MANAGER_LOST)
-    return (answer.reason, answer.message) if is_noted else None
+    answer, noted = look.form.answer, (Closed.STOPPED, Closed.MANAGER_LOST)
+    return (answer.reason, answer.message) if answer.reason in noted else None
 
 
 def _note_created(look: _Look) -> OfferAction | None:
-    """Write what was created, and how it ended: a job may delete itself at any time.
+    """Write what was created, what it lacks or how it ended: a job may delete itself at any time.
 
     Of what was stopped that is written before it is deleted, or a later leader would not know why.
     """
     if look.created is None:
         return None
     uid = look.created.uid if look.form.kind != RAY_CLUSTER else ""
-    end, stop = end_of(look.known, look.form), why_stopped(look.known, look.form)
-    reason, message = (end, "") if end or not stop else (Closed.STOPPED, stop)
-    answer = look.form.answer
-    if (answer.object_uid, answer.reason) == (uid, reason):
+    answer, now = look.form.answer, look.moment.now
+    reason, message = news_of(look.known, look.form, look.progress, now)
+    if (answer.object_uid, answer.reason, answer.message) == (uid, reason, message):
         return None
+    look.progress.told_at = now
     said = {"offeredAt": answer.offered_at, "objectUid": uid, "reason": reason, "message": message}
     return _write(look, {"phase": Phase.STARTED, **{k: v for k, v in said.items() if v}})
 

@@ -335,6 +335,32 @@ def test_what_is_never_sent_says_so_and_keeps_no_other_from_being_asked_for() ->
     assert all("characters" in world.dispatch(name).message for name in long)
 
 
+def test_why_a_gang_is_not_whole_on_its_member_is_on_record_until_it_is() -> None:
+    world = World(east=1)
+    world.submit("train")
+    world.settle(3.0)
+    world.say("east", "train", "BelowMinimum", "1 of 3\nworkers run")
+    world.settle(3.0)
+    record = world.dispatch("train")
+    assert (record.phase, record.reason) == (STARTED, "BelowMinimum")
+    assert record.message == "1 of 3 workers run"
+    world.cut("east")
+    world.settle(3.0)
+    assert world.dispatch("train").reason == ""
+    assert "not connected" in world.dispatch("train").message
+    world.connect("east")
+    world.settle(3.0)
+    assert world.dispatch("train").reason == "BelowMinimum"
+    world.say("east", "train", "", "")
+    world.settle(3.0)
+    assert (world.dispatch("train").reason, world.dispatch("train").message) == ("", "")
+    world.say("east", "train", "Preempted", "for b")
+    world.settle(3.0)
+    world.close("east", "train", "Stopped")
+    (closed,) = world.written(CloseRecord)
+    assert (closed.dispatch.reason, closed.dispatch.message) == ("", "east: Stopped: so it is")
+
+
 def test_a_cordoned_member_takes_nothing_new_and_keeps_what_it_has() -> None:
     world = World(east=2)
     world.submit("train")

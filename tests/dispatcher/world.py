@@ -273,6 +273,13 @@ class World:
                 found.copies.pop(answer.of, None)
                 self._put(found, replace(answer, phase="Closed", reason=reason, message="so it is"))
 
+    def say(self, member: str, name: str, reason: str, message: str) -> None:
+        """Have a member say why a gang that started there is not whole."""
+        found = self.members[member]
+        for answer in list(found.answers.values()):
+            if answer.of == f"uid-{name}":
+                self._put(found, replace(answer, reason=reason, message=message))
+
     def _put(self, member: FakeMember, answer: Answer) -> Answer:
         found = replace(answer, metadata=self._newer(answer.metadata))
         member.answers[found.metadata.name] = found

@@ -30,6 +30,7 @@ SAID_FIRST = MESSAGE_LIMIT - TEXT_LIMIT - 2  # characters, so that kube-schedule
 HEADLESS = (
     "the head is lost and to be made again: without GCS fault tolerance all workers begin anew"
 )
+_REASONS = frozenset(Reason)
 HEAD_NOT_REMADE = (
     "the head is lost, and KubeRay makes no other for a RayJob in SidecarMode: the job fails, no "
     "slot is kept, and nothing more of the gang is placed"
@@ -145,7 +146,10 @@ def _explain_dispatched(found: GangDispatch) -> Explained:
         said = "its quota is reserved, and the dispatcher asks clusters for room"
         return Explained(QUOTA_RESERVED, Reason.QUOTA_RESERVED, said)
     more = f": {found.message}" if found.message else ""
+    if found.phase == STARTED and found.reason in _REASONS:
+        return Explained(RUNNING, found.reason, f"on cluster {found.cluster}{more}")
     if found.phase == STARTED:
+        more = f": {found.reason}{more}" if found.reason else more
         return Explained(RUNNING, Reason.RUNNING, f"it runs on cluster {found.cluster}{more}")
     said = f"it has room on cluster {found.cluster}, and starts there{more}"
     return Explained(ADMITTED, Reason.ADMITTED, said)

@@ -22,6 +22,7 @@ from coordinator.state.known import Known
 from kube.gang.dispatched import DispatchedSource, as_recorded
 from kube.gang.source import GangSource
 from kube.objects.clusters.gang_offer import OFFER_KIND
+from kube.objects.gang import Gang
 from kube.objects.ray import RayOwner
 from kube.ray.ray_cluster import is_terminating
 from runtime.controller.moment import Moment
@@ -126,9 +127,18 @@ def gang_seen(event: GangSeen, known: Known, moment: Moment) -> None:
     asked = before.status.moves if before is not None else None
     known.agenda.cycle_wanted |= event.gang.status.moves != asked
     _hear_dispatch(known, key)
+    source = known.cache.sources.get(key)
+    if source is not None and (before is None or _differs(before, event.gang)):
+        known.agenda.dirty |= {*_offer_behind(source)}
     view = known.views.get(key)
     if view is None or not view.record.writing:  # else the end of the write has it looked at
         known.agenda.dirty.add(key)
+
+
+def _differs(before: Gang, after: Gang) -> bool:
+    """Say whether a Gang gives another reason, or other numbers."""
+    was, now = before.status, after.status
+    return (was.phase, was.reason, was.message) != (now.phase, now.reason, now.message)
 
 
 def _hear_dispatch(known: Known, key: GangKey) -> None:

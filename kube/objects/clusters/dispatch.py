@@ -95,6 +95,9 @@ class GangDispatch(Part, frozen=True):
             **_POSITIVE,
         ),
     ] = 0
+    reason: Annotated[
+        str, Allows("Why it lacks pods there, in one word, while it does.", maxLength=1024)
+    ] = ""
     message: Annotated[str, Allows("What the cluster says of it.", maxLength=32768)] = ""
     end: Annotated[
         str,

@@ -118,7 +118,9 @@ class GangOfferStatus(Part, frozen=True):
             maxLength=128,
         ),
     ] = ""
-    reason: Annotated[str, Allows("Why it waits, or was closed.", maxLength=1024)] = ""
+    reason: Annotated[
+        str, Allows("Why it waits, what its gang lacks, or why it was closed.", maxLength=1024)
+    ] = ""
     message: Annotated[str, Allows("The same in numbers.", maxLength=32768)] = ""
 
 

@@ -120,6 +120,25 @@ def test_that_a_cluster_has_room_is_written_where_it_does_not_start_within_a_sec
     }
 
 
+def test_why_it_is_not_whole_where_it_runs_is_said_with_the_cluster() -> None:
+    world = manager(sent("a"))
+    runs(world, "a")
+    dispatch(world, "a", reason="BelowMinimum", message="1 of 3 workers run")
+    assert said(world, "a") == ("Running", "BelowMinimum")
+    assert world.status("a")["message"] == "on cluster east: 1 of 3 workers run"
+    assert not is_to_end(status(world, "a"))
+    assert used(world) == {"cpu": "2000m"}
+    (ready,) = (each for each in world.status("a")["conditions"] if each["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "BelowMinimum")
+    assert len([e for e in world.leader.emitted if e.reason == "BelowMinimum"]) == 1
+    dispatch(world, "a", reason="OfANewerRelease", message="so it is")
+    assert said(world, "a") == ("Running", "Running")
+    text = "it runs on cluster east: OfANewerRelease: so it is"
+    assert world.status("a")["message"] == text
+    dispatch(world, "a", reason="", message="")
+    assert world.status("a")["message"] == "it runs on cluster east"
+
+
 def test_it_needs_no_nodes_whatever_its_templates_ask_of_them() -> None:
     made = sent("a")
     for each in (made["spec"]["headGroupSpec"], *made["spec"]["workerGroupSpecs"]):
