@@ -88,6 +88,16 @@ def acceptance(answer: Answer, uid: str, version: str, term: int) -> list[Json]:
     ]
 
 
+def leave(answer: Answer, until: str) -> list[Json]:
+    """Return the patch that lets a member stop gangs for an offer, until a moment of its clock."""
+    version = answer.metadata.resource_version
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": answer.metadata.uid},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "add", "path": "/spec/mayStopGangsUntil", "value": until},
+    ]
+
+
 def copy_body(original: Original, answer: Answer, manager: str) -> Json:
     """Return what is created for an offer that was started."""
     meta = original.metadata

@@ -24,6 +24,7 @@ from dispatcher.messages import (
     WriteRecord,
     Written,
 )
+from dispatcher.preempting import found_on_members, given_of, let_stop_gangs, not_over
 from dispatcher.protocol import steps
 from dispatcher.protocol.dispatching import (
     AT_ONCE,
@@ -91,22 +92,23 @@ def _begin(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
     """Write the first record; that of a Gang that was made anew is found on the members."""
     if not all(each.is_tried for each in look.members.values()):
         return
-    term = look.view.leader.term
     found = list(look.all_answers())
     stands = (each for each in found if _stands(each[1]))
     member, answer = next(stands, ("", None))
     if answer is not None:
         end = answer.reason if answer.phase == CLOSED else ""
         phase = CLOSED if end else OFFERED
-        adopted = _new_record(answer.attempt, term, answer.lost_after, original)
+        adopted = _new_record(look, answer.attempt, answer.lost_after, original)
         yield RECORD, WriteRecord(turn, replace(adopted, cluster=member, phase=phase, end=end))
     elif _is_asked_for(look, turn):
         attempt = 1 + max((each.attempt for _, each in found), default=0)
-        yield RECORD, WriteRecord(turn, _new_record(attempt, term, look.lost_after, original))
+        yield RECORD, WriteRecord(turn, _new_record(look, attempt, look.lost_after, original))
 
 
-def _new_record(attempt: int, term: int, lost_after: int, original: Original) -> GangDispatch:
-    return GangDispatch(attempt, "", term, ASKED, lost_after, why_never(original))
+def _new_record(look: Look, attempt: int, lost_after: int, original: Original) -> GangDispatch:
+    term, leave = look.view.leader.term, found_on_members(look)
+    said = why_never(original)
+    return GangDispatch(attempt, "", term, ASKED, lost_after, said, stops_gangs=leave)
 
 
 def _stands(answer: Answer) -> bool:
@@ -122,7 +124,7 @@ def _is_asked_for(look: Look, turn: Turn) -> bool:
 
 def _begin_again(look: Look, turn: Turn, dispatch: GangDispatch) -> Iterator[Written]:
     if _is_asked_for(look, turn):
-        yield from _next_attempt(look, turn, dispatch.attempt + 1)
+        yield from _next_attempt(look, turn, dispatch, dispatch.attempt + 1)
 
 
 def _seek(
@@ -148,12 +150,14 @@ def _go_on(
     """
     view, record = look.view, record_of(turn, dispatch)
     seen = _seen(look, dispatch.attempt)
-    candidates = _candidates(look, original, turn)
+    best_first = _best_first(look, original, turn)
+    candidates = _turned(look, dispatch, best_first)
     while (step := next_step(view.leader, record, seen, candidates)) is not None:
         yield from _written(look, original, turn, dispatch, step)
         if isinstance(step, steps.TakeRecord | steps.Choose | steps.Retry):
             return
         del seen[step.cluster]
+    yield from let_stop_gangs(look, turn, dispatch, [name for _, name in best_first])
     if _is_lost(look, record):
         view.leader.fenced = record.attempt
         yield from _close(look, original, turn, dispatch)
@@ -207,7 +211,7 @@ def _written(
         case steps.Retry() if dispatch.cluster:
             yield from _close(look, original, turn, dispatch)
         case steps.Retry(attempt=attempt):
-            yield from _next_attempt(look, turn, attempt)
+            yield from _next_attempt(look, turn, dispatch, attempt)
 
 
 def _creator_of(look: Look, name: str, original: Original) -> Original | None:
@@ -246,14 +250,17 @@ def _anew(dispatch: GangDispatch, **changes: Any) -> GangDispatch:
     return replace(dispatch, **{"reason": "", "message": "", "refusals": (), **changes})
 
 
-def _next_attempt(look: Look, turn: Turn, attempt: int) -> Iterator[Written]:
+def _next_attempt(look: Look, turn: Turn, before: GangDispatch, attempt: int) -> Iterator[Written]:
     view, now = look.view, look.moment.now
     if view.next_attempt.not_before > now:
         look.wakes.append(view.next_attempt.not_before)
     elif look.is_free(RECORD):
         view.next_attempt.lengthen(now)
         view.leader.retried = attempt
-        found = GangDispatch(attempt, "", view.leader.term, ASKED, look.lost_after)
+        leave = not_over(before, look.moment.wall)
+        found = GangDispatch(
+            attempt, "", view.leader.term, ASKED, look.lost_after, stops_gangs=leave
+        )
         yield RECORD, WriteRecord(turn, found)
 
 
@@ -270,18 +277,24 @@ def _named(look: Look, member: str, uid: str) -> Answer:
     return next(each for each in found if each.metadata.uid == uid)
 
 
-def _candidates(look: Look, original: Original, turn: Turn) -> list[str]:
-    """Name the members to ask, the best first: those that have offered, then those with room."""
+def _best_first(look: Look, original: Original, turn: Turn) -> list[tuple[Room, str]]:
+    """List the members that may take it, those that show room before all, each with that."""
     if look.clusters is None:
         return []
     place = original.metadata.namespace
     found = able(look.clusters, place, look.members, look.trouble())
-    best_first = ranked(look.clusters, turn.queue, turn.needs, found)
-    names = _turned(look, best_first)
-    return sorted(names, key=lambda name: not _has_offered(look, name))
+    return ranked(look.clusters, turn.queue, turn.needs, found)
 
 
-def _turned(look: Look, found: list[tuple[Room, str]]) -> list[str]:
+def _turned(look: Look, dispatch: GangDispatch, found: list[tuple[Room, str]]) -> list[str]:
+    """Name the members to ask, the best first: those that have offered, then who has leave."""
+    given = given_of(dispatch)
+    leave = given.cluster if given is not None and not given.is_over(look.moment.wall) else ""
+    names = _next_ones(look, found)
+    return sorted(names, key=lambda name: (not _has_offered(look, name), name != leave))
+
+
+def _next_ones(look: Look, found: list[tuple[Room, str]]) -> list[str]:
     """Put the next ones first after a time, where there are more than are asked at once.
 
     It begins anew with the best where other members are the best ones.

@@ -179,6 +179,18 @@ class PatchOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class GiveLeave:
+    """Let a member stop gangs for an offer, for a time."""
+
+    member: str
+    answer: Answer
+    until: float
+    """That of the record (the manager's time of day, in seconds)."""
+    ends: float
+    """When the member may no longer (monotonic seconds)."""
+
+
+@dataclass(frozen=True, slots=True)
 class WithdrawOffer:
     """Delete a GangOffer by its uid."""
 
@@ -226,6 +238,7 @@ Deed: TypeAlias = (
     | CloseRecord
     | AskMember
     | PatchOffer
+    | GiveLeave
     | WithdrawOffer
     | CreateCopy
     | PatchCopy

@@ -84,6 +84,7 @@ class _Asked(Slim, frozen=True):
     attempt: int = 0
     accepted_by: int = 0
     lost_after_seconds: int = 0
+    may_stop_gangs_until: str = ""
 
 
 class OfferObject(Slim, frozen=True):
@@ -192,6 +193,8 @@ class Answer:
     reason: str
     message: str
     lost_after: int = 0
+    may_stop_until: str = ""
+    """By the clock of its member; empty where it never might."""
 
     @property
     def is_withdrawn(self) -> bool:
@@ -317,6 +320,7 @@ def answer_of(offer: OfferObject) -> Answer:
         reason=said.reason,
         message=said.message,
         lost_after=offer.spec.lost_after_seconds,
+        may_stop_until=offer.spec.may_stop_gangs_until,
     )
 
 

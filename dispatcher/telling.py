@@ -19,6 +19,7 @@ from dispatcher.messages import (
     Written,
 )
 from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
+from dispatcher.preempting import not_over
 from dispatcher.protocol.objects import Phase
 from dispatcher.reading import Answer, Original, Turn, parsed
 from dispatcher.view import Look
@@ -73,7 +74,8 @@ def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> Gang
     faults = {name: each for name, each in look.view.faults.items() if name in look.members}
     place = original.metadata.namespace
     lines = refusals(look.clusters, place, look.members, said | faults)
-    return replace(dispatch, message=why_never(original), refusals=lines)
+    leave = not_over(dispatch, look.moment.wall)
+    return replace(dispatch, message=why_never(original), refusals=lines, stops_gangs=leave)
 
 
 def _said_by(answer: Answer, dispatch: GangDispatch) -> str:

@@ -11,6 +11,7 @@ from dispatcher.candidates import Member
 from dispatcher.copies import why_never
 from dispatcher.mirroring import Settling
 from dispatcher.protocol.dispatching import Leader, ObservedMember
+from dispatcher.protocol.leave import Leave
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
 from dispatcher.reading import Answer, Copy, Original, Path, Turn, path_of
 from dispatcher.warned import Warnings
@@ -71,6 +72,8 @@ class View:
     """By lane what failed last."""
     averse: dict[str, Aversion] = field(default_factory=dict)
     """By member."""
+    leave: Leave = field(default_factory=Leave)
+    """Which members might stop gangs for it."""
     refused: set[str] = field(default_factory=set)
     """Uids of offers that are not accepted: their members do not let its creator."""
     leader: Leader = field(default_factory=lambda: NOTHING)
@@ -149,6 +152,7 @@ class View:
             each.clear()
         self.answers, self.copies, self.next_attempt = {}, {}, Pause()
         self.mirrored, self.warnings, self.settling = None, Warnings(), Settling()
+        self.leave = Leave()
 
     def lose(self, member: str) -> None:
         """Forget what was seen of a member, and what was under way there."""

@@ -125,6 +125,8 @@ class WhyReport(msgspec.Struct, frozen=True, rename="camel"):
     expected_start: ToldReport | None = None
     cluster: str = ""
     refused_by: Mapping[str, str] = {}
+    stops_gangs: str = ""
+    """Which cluster may stop gangs for it, and from when another one may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,16 @@ def why_report(found: Snapshot, case: Case) -> WhyReport:
         expected_start=told(gang) if waits(gang) else None,
         cluster=cluster_of(gang),
         refused_by=_refused_by(gang),
+        stops_gangs=_stops_gangs(gang),
     )
+
+
+def _stops_gangs(gang: Gang) -> str:
+    """Say which cluster may stop gangs for a gang that none has room for; empty where none may."""
+    found = gang.status.dispatch
+    if found is None or found.is_recorded or found.stops_gangs is None:
+        return ""
+    return f"{found.stops_gangs.cluster}, another one from {found.stops_gangs.until} on"
 
 
 def _refused_by(gang: Gang) -> dict[str, str]:

@@ -55,6 +55,8 @@ def _head(console: Console, found: WhyReport, now: float) -> None:
         line(console, f"{found.reason}: {found.message}", style)
     for cluster, why in found.refused_by.items():
         line(console, f"refused by {cluster}: {' '.join(why.split())}", "yellow")
+    if found.stops_gangs:
+        line(console, f"may stop gangs for it, or ask for nodes: cluster {found.stops_gangs}")
     if found.means and found.reason not in _GOOD:
         line(console, f"means: {found.means}")
 

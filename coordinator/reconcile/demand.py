@@ -129,14 +129,15 @@ def _in_queue(look: Look, terms: GangTerms, asked: PendingGang) -> Demand:
         return NotReady(Reason.QUEUE_STOPPED, stopped.in_words(terms.queue))
     needs_nodes = look.source.dispatched is None
     rules = queues.node_rules.get(terms.queue) if needs_nodes else None
-    yields = look.source.offered is not None
+    offered = look.source.offered
+    comes_last = offered is not None and not offered.may_stop_gangs(look.scene.moment.wall)
     mine = replace(
         on_nodes_of_queue(asked, rules) if rules is not None else asked,
         needs_nodes=needs_nodes,
         queue=terms.queue,
         duration=terms.expected_duration or queues.queue(terms.queue).duration,
-        setbacks=LAST if yields else _setbacks(look),
-        yields=yields,
+        setbacks=LAST if comes_last else _setbacks(look),
+        yields=offered is not None,
     )
     return with_its_submitter(look, terms, mine)
 

@@ -27,7 +27,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield _end(view.pod_writes.withdrawn_since, patience.arrival)
     yield _end(view.pod_writes.doubted_since, patience.arrival)
     yield _end(view.retreat.refused_since, patience.torn)
-    yield look.now + view.retreat.until - look.scene.moment.wall
+    yield from (look.now + at - look.scene.moment.wall for at in _times_of_day(look))
     yield view.record.due
     yield view.record.attempts.not_before
     yield from below_minimum.moments(look)
@@ -40,6 +40,12 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield view.nominating.next_at
     yield view.nodes.again_at
     yield view.nodes.attempts.not_before
+
+
+def _times_of_day(look: Look) -> Iterator[float]:
+    yield look.view.retreat.until
+    if look.source.offered is not None:
+        yield look.source.offered.may_stop_until
 
 
 def _end(since: float | None, seconds: float) -> float | None:

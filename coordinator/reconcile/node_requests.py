@@ -67,8 +67,9 @@ def _go_on(look: Look, asks: Wanted | None, seen: Sequence[NodeRequest]) -> None
 
 
 def _rules(look: Look) -> Provisioning | None:
-    """Return how the gang's queue has nodes asked for, if it does; never for an offer."""
-    if look.source.offered is not None:
+    """Return how the gang's queue has nodes asked for, if it does; of an offer, with leave."""
+    offered = look.source.offered
+    if offered is not None and not offered.may_stop_gangs(look.scene.moment.wall):
         return None
     terms = look.view.understood.terms
     queue = look.scene.queues.objects.get(terms.queue) if terms is not None else None

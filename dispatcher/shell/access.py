@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dispatcher.kubeconfig import RefusedKubeconfig, Target
+from dispatcher.shell.kubeconfig import RefusedKubeconfig, Target
 from kube.api.credentials import ClusterAccess, Login, TlsFiles
 
 

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
-from dispatcher.kubeconfig import RefusedKubeconfig, target_of
 from dispatcher.messages import Event, MemberDown, MemberUp
 from dispatcher.metrics import Metrics
 from dispatcher.reading import (
@@ -34,6 +33,7 @@ from dispatcher.reading import (
 from dispatcher.settings import Settings
 from dispatcher.shell.access import access_of
 from dispatcher.shell.feeding import sink
+from dispatcher.shell.kubeconfig import RefusedKubeconfig, target_of
 from dispatcher.shell.writing import MemberWriter
 from kube.api.backoff import Backoff, pause
 from kube.api.client import Client

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from dispatcher.copies import leave
 from dispatcher.messages import (
     HERE,
     Act,
@@ -22,6 +23,7 @@ from dispatcher.messages import (
     Ended,
     Event,
     Failed,
+    GiveLeave,
     LeaseTaken,
     MirrorStatus,
     NotAllowed,
@@ -43,6 +45,7 @@ from kube.api.event_recorder import EventRecorder, ObjectEvent
 from kube.api.kinds import Kinds
 from kube.api.lease import Lease
 from kube.api.resources import GANG_OFFERS, GANGS, LEASES
+from kube.codec.fields import stamp_of
 from kube.gang.sent import RESOURCES, kind_of, typed
 from kube.objects import names
 from kube.objects.clusters.dispatch import GangDispatch
@@ -198,11 +201,8 @@ class MemberWriter(_Writer):
             case AskMember(_, namespace, body):
                 await self._check(deed)
                 return await self._ask(namespace, body)
-            case PatchOffer(_, answer, operations):
-                await self._check(deed)
-                path = GANG_OFFERS.path(answer.metadata.namespace, answer.metadata.name)
-                found = await self._client.json_patch(path, operations, as_=OfferObject)
-                return [(self.place, answer_of(found))]
+            case PatchOffer() | GiveLeave():
+                return await self._patch(deed)
             case WithdrawOffer(_, answer):
                 path = GANG_OFFERS.path(answer.metadata.namespace, answer.metadata.name)
                 return await self._withdraw(path, answer.metadata.uid)
@@ -218,6 +218,18 @@ class MemberWriter(_Writer):
             case CloseRecord():
                 return await self._close(deed)
         raise AssertionError(f"{type(deed).__name__} is for the manager")
+
+    async def _patch(self, deed: PatchOffer | GiveLeave) -> list[tuple[str, Thing]]:
+        answer = deed.answer
+        if isinstance(deed, PatchOffer):
+            await self._check(deed)
+            operations = deed.operations
+        else:
+            until = await self._client.server_time() + deed.ends - time.monotonic()
+            operations = leave(answer, stamp_of(until))
+        path = GANG_OFFERS.path(answer.metadata.namespace, answer.metadata.name)
+        found = await self._client.json_patch(path, operations, as_=OfferObject)
+        return [(self.place, answer_of(found))]
 
     async def _check(self, deed: AskMember | PatchOffer) -> None:
         if deed.creator_of is not None:
@@ -295,7 +307,7 @@ async def write_record(client: Client, turn: Turn, dispatch: GangDispatch) -> Tu
 
 def _written(dispatch: GangDispatch) -> Json:
     found: Json = msgspec.to_builtins(dispatch)
-    return {key: value for key, value in found.items() if value not in ("", [], (), 0)}
+    return {key: value for key, value in found.items() if value not in ("", [], (), 0, None)}
 
 
 def _event(deed: TellWarning) -> ObjectEvent:

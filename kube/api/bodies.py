@@ -1,6 +1,7 @@
 """Decodes answers of the API server and encodes what it is sent."""
 
-from collections.abc import Iterator, MutableSequence, Sequence
+from collections.abc import Iterator, Mapping, MutableSequence, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -28,6 +29,15 @@ def decode_as(as_: type[Any] | None, body: bytes) -> Any:
     """Decode an answer where a type is asked for; else return its bytes."""
     """Decode an answer where a type is asked for; else return its bytes."""
     return body if as_ is None else decode(body, as_)
+
+
+def sent_at(headers: Mapping[str, str]) -> float:
+    """Return when an answer was sent, in whole seconds since 1970 by the clock of its sender."""
+    said = headers.get("Date", "")
+    try:
+        return parsedate_to_datetime(said).timestamp()
+    except ValueError as error:
+        raise Garbled(f"an answer without the time: Date {said!r}") from error
 
 
 # ---- pages of lists

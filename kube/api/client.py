@@ -21,7 +21,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from kube.api.bodies import T, decode, decode_as, encode
+from kube.api.bodies import T, decode, decode_as, encode, sent_at
 from kube.api.connection import guarded_socket, only_kube_errors
 from kube.api.credentials import ClusterAccess, Credentials
 from kube.api.errors import (
@@ -283,6 +283,12 @@ class Client:
             async with asyncio.timeout(timeout or self._timeout):
                 async with self._answer(method, url, body, headers or {}) as answer:
                     return await answer.read()
+
+    async def server_time(self) -> float:
+        """Return the API server's time of day in seconds since 1970: behind it, never ahead."""
+        url = self._url("/version", {})
+        async with self._opened("GET /version", url, {}, None, None) as answer:
+            return sent_at(answer.headers)
 
     @contextlib.asynccontextmanager
     async def stream_watch(

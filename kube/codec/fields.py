@@ -1,6 +1,6 @@
 """Reads fields that pods, nodes and placements share; InvalidObject names a bad one."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from kube.objects import base as base_objects
 from kube.objects.base import Quantities, Quantity
@@ -41,6 +41,11 @@ def moment_of(stamp: str | None) -> float:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
         return AFTER_ALL
+
+
+def stamp_of(moment: float) -> str:
+    """Return a moment, in seconds since the epoch, as RFC 3339 without what is below a second."""
+    return datetime.fromtimestamp(int(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_amounts(quantities: Quantities, field: str) -> ByResource:

@@ -148,7 +148,11 @@ def as_recorded(told: RayCluster, gang: Gang | None) -> RayCluster:
     mine = gang is not None and gang.spec.ray_cluster_uid == told.metadata.uid
     found = gang.status.dispatch if gang is not None and mine else None
     # Why clusters refuse it is for people to read.
-    kept = replace(found, term=0, refusals=()) if found is not None else NEVER_DISPATCHED
+    kept = (
+        replace(found, term=0, refusals=(), stops_gangs=None)
+        if found is not None
+        else NEVER_DISPATCHED
+    )
     return told if kept == told.dispatch else replace(told, dispatch=kept)
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, TypeAlias
 
 from msgspec.structs import replace
 
+from kube.codec.fields import moment_of
 from kube.foreseen.admission import Admission
 from kube.foreseen.gang import NeverAdmitted, Outlook, foreseen_gang
 from kube.gang.nested import RAY_CLUSTER, nested
@@ -53,6 +54,8 @@ class OfferForm(RayCluster, frozen=True):
     manager: str = ""
     attempt: int = 0
     accepted_by: int = 0
+    may_stop_until: float = 0.0
+    """Until when gangs may be stopped for it (seconds of the time of day); 0 for never."""
     lost_after: int = 0
     """Seconds without its manager until it stops; 0 where it never does."""
     answer: GangOfferStatus = GangOfferStatus()
@@ -85,6 +88,7 @@ def form_of(offer: GangOffer, readers: Mapping[str, Reader] = NO_READERS) -> Off
         manager=offer.spec.manager,
         attempt=offer.spec.attempt,
         accepted_by=offer.spec.accepted_by,
+        may_stop_until=moment_of(offer.spec.may_stop_gangs_until),
         lost_after=offer.spec.lost_after_seconds,
         answer=offer.status,
         finalizers=offer.metadata.finalizers,
@@ -164,7 +168,8 @@ class OfferSource(WithoutPods[OfferForm]):
     def offered(self) -> Offered:
         """What it asks about."""
         form = self.form
-        return Offered(form.kind, form.successor, form.answer.phase == STARTED)
+        is_started = form.answer.phase == STARTED
+        return Offered(form.kind, form.successor, is_started, form.may_stop_until)
 
     def opt_in(self, home: str, namespace_labels: Labels) -> OptIn:  # noqa: ARG002 - it asks itself
         """It is a gang wherever RayClusters may be."""

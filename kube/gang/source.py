@@ -50,6 +50,13 @@ class Offered(NamedTuple):
     name: str
     is_started: bool
     """Whether that may start: the offer was accepted, and the member's coordinator said so."""
+    may_stop_until: float = 0.0
+    """Until when for it gangs may be stopped, and nodes asked for, as for one of this cluster, in
+    seconds of the time of day; 0 where they never may."""
+
+    def may_stop_gangs(self, wall: float) -> bool:
+        """Say whether they may at a time of day."""
+        return wall < self.may_stop_until
 
 
 class GangSource(Protocol):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kube.objects import names
-from tests.coordinator.api import Key
+from tests.coordinator.api import Key, stamp_at
 from tests.coordinator.builders import TEAM, Json, gang_of, node
 from tests.coordinator.world import World
 
@@ -59,6 +59,13 @@ def accept(world: World, name: str = "a-1", term: int = 1) -> None:
             {"op": "add", "path": "/spec/acceptedBy", "value": term},
         ],
     )
+
+
+def let_stop(world: World, seconds: float = 300.0, name: str = "a-1") -> None:
+    """Let gangs be stopped for an offer for a time."""
+    until = stamp_at(world.api.now + seconds)
+    change = [{"op": "add", "path": "/spec/mayStopGangsUntil", "value": until}]
+    world.api.patch(Key("gangoffers", TEAM, name), change)
 
 
 def created_for(world: World, cluster: Json, name: str = "a-1") -> Json:

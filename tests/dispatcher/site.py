@@ -19,7 +19,15 @@ from testbed.muster import start_dispatcher
 from testbed.processes import Process
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_job, ray_service
+from tests.controlplane.rayclusters import (
+    GANG,
+    Json,
+    gang,
+    group,
+    head,
+    ray_job,
+    ray_service,
+)
 
 TEAM = "team"
 QUEUE = "all"
@@ -98,9 +106,11 @@ class Site:
         change = ("--type=merge", "-p", json.dumps({"spec": spec}))
         self.manager.cluster.kubectl("patch", "gangqueue", QUEUE, *change)
 
-    def submit(self, name: str, workers: int = PODS - 1) -> Json:
-        """Create a RayCluster of the queue with clusters."""
-        made = gang(name, group(replicas=workers), labels={names.QUEUE: QUEUE})
+    def submit(self, name: str, workers: int = PODS - 1, priority: str = "") -> Json:
+        """Create a RayCluster of the queue with clusters; its pods may have a PriorityClass."""
+        of_class: Json = {"priorityClassName": priority} if priority else {}
+        workers_of = group(replicas=workers, **of_class)
+        made = gang(name, workers_of, labels={names.QUEUE: QUEUE}, head_group=head(**of_class))
         return self.manager.create(made)
 
     def submit_job(self, name: str) -> Json:

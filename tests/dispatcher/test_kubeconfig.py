@@ -7,8 +7,8 @@ import pytest
 import trustme
 import yaml
 
-from dispatcher.kubeconfig import RefusedKubeconfig, Target, target_of
 from dispatcher.shell.access import access_of
+from dispatcher.shell.kubeconfig import RefusedKubeconfig, Target, target_of
 
 Json = dict[str, Any]
 

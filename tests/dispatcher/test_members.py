@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from dispatcher.candidates import Member
-from dispatcher.kubeconfig import target_of
 from dispatcher.messages import Event, MemberDown, MemberUp
 from dispatcher.metrics import Metrics
 from dispatcher.settings import Settings
 from dispatcher.shell.access import access_of
 from dispatcher.shell.fleet import COUNT_EVERY, Fleet, gangs_to_tell
+from dispatcher.shell.kubeconfig import target_of
 from kube.api.client import Client
 from kube.api.leader_election import Term
 from kube.objects.base import ObjectMeta

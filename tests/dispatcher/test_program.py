@@ -11,14 +11,15 @@ from testbed import components
 from testbed.errors import TestbedError
 from testbed.waiting import wait_until
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import Json
-from tests.dispatcher.site import LONG, QUEUES, Site, queue, started
+from tests.controlplane.rayclusters import Json, gang, group
+from tests.dispatcher.site import LONG, PODS, QUEUE, QUEUES, Site, queue, started
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(1800)]
 
 LOST_AFTER = 20
 """Seconds; the API server allows a queue no less than 300."""
 
+_PREEMPTS = '{"spec": {"preemption": {"withinQueue": "LowerPriority"}}}'
 _POLICIES = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -250,6 +251,31 @@ def test_a_gang_leaves_a_lost_member_once_it_has_ended_there(site: Site) -> None
         lambda: not site.members[lost].all("GangOffer"), "the first to be withdrawn", seconds=LONG
     )
     assert site.whole("fenced") == other
+
+
+def test_where_none_has_room_one_member_stops_a_gang_and_no_other_does(site: Site) -> None:
+    """`other` is as low as `low`, on the member that is not let."""
+    high = {plot.add_priority_class("urgent", 7) for plot in (site.manager, *site.members.values())}
+    for name, plot in (("low", site.members["east"]), ("other", site.members["west"])):
+        plot.cluster.kubectl("patch", "gangqueue", QUEUE, "--type=merge", "-p", _PREEMPTS)
+        plot.create(gang(name, group(replicas=PODS - 1), labels={names.QUEUE: QUEUE}))
+        wait_until(partial(_holds, plot, name), f"{name} to run", seconds=LONG)
+    try:
+        site.submit("urgent", priority=high.pop())
+        wait_until(lambda: whole(site, "urgent"), "the urgent one to run", seconds=LONG)
+        site.manager.wait_phase("urgent", "Running")
+        assert site.whole("urgent") == "east"
+        assert site.dispatch("urgent")["stopsGangs"]["cluster"] == "east"
+        assert not site.members["east"].bound("low")
+        assert _holds(site.members["west"], "other")
+        assert not site.members["west"].all("GangOffer")
+    finally:
+        site.members["east"].delete("RayCluster", "low")
+        site.members["west"].delete("RayCluster", "other")
+
+
+def _holds(plot: Plot, name: str) -> bool:
+    return len(plot.bound(name)) == PODS
 
 
 def _one_pod(site: Site) -> tuple[str, str] | None:

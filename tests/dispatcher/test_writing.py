@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, cast
 
 import msgspec
@@ -14,16 +15,19 @@ from dispatcher.messages import (
     CloseRecord,
     Done,
     Ended,
+    GiveLeave,
     LeaseTaken,
     TakeLease,
     WriteRecord,
 )
 from dispatcher.metrics import Metrics
-from dispatcher.reading import Answer, Turn
+from dispatcher.reading import Answer, OfferObject, Turn, answer_of
 from dispatcher.shell.writing import ManagerWriter, MemberWriter
 from kube.api.client import Client
 from kube.api.errors import KubeError, NotFound
+from kube.codec.fields import moment_of
 from kube.objects.clusters.dispatch import ASKED, CLOSED, OFFERED, GangDispatch
+from kube.objects.clusters.gang_offer import OfferMeta
 from kube.objects.names import STAMP, STAMP_READ
 from tests.dispatcher.objects import TEAM, meta
 
@@ -32,6 +36,8 @@ Json = dict[str, Any]
 OFFERS = f"/apis/muster.dev/v1alpha1/namespaces/{TEAM}/gangoffers/offer"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
 LEASE = f"{LEASES}/muster-dispatcher-m"
+NOON = moment_of("2026-01-01T12:00:00Z")
+"""By the clock of a member."""
 
 
 class FakeClient:
@@ -51,6 +57,9 @@ class FakeClient:
         self.written.append((path, body))
 
     merge_patch = create
+
+    async def server_time(self) -> float:
+        return NOON
 
     async def json_patch(self, path: str, operations: list[Json], *, as_: type[Any]) -> Any:
         self.written.append((path, operations))
@@ -198,3 +207,24 @@ async def test_a_decision_passes_what_but_tells() -> None:
         await told.wait()
     await acting.close()
     assert heard == ["b", "a"]
+
+
+# ---- leave to stop gangs
+
+
+async def test_leave_ends_by_the_clock_of_the_member_and_only_for_the_offer_that_was_read() -> None:
+    member = FakeClient()
+    asked = answer_of(OfferObject(metadata=OfferMeta(name="offer", namespace=TEAM)))
+    deed = GiveLeave("east", asked, 0.0, time.monotonic() + 300.5)
+    await writer(member).write(deed)
+    ((path, operations),) = member.written
+    assert path == OFFERS
+    assert [each["path"] for each in operations[:2]] == [
+        "/metadata/uid",
+        "/metadata/resourceVersion",
+    ]
+    assert operations[2] == {
+        "op": "add",
+        "path": "/spec/mayStopGangsUntil",
+        "value": "2026-01-01T12:05:00Z",
+    }

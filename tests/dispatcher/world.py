@@ -25,6 +25,7 @@ from dispatcher.messages import (
     Ended,
     Event,
     Failed,
+    GiveLeave,
     Gone,
     LeaseTaken,
     MemberDown,
@@ -56,6 +57,7 @@ from dispatcher.reading import (
     copy_of,
 )
 from dispatcher.state_machine import DispatcherState
+from kube.codec.fields import moment_of, stamp_of
 from kube.gang.sent import kind_of
 from kube.objects.base import ObjectMeta
 from kube.objects.clusters.dispatch import CLOSED, GangDispatch
@@ -82,6 +84,8 @@ class FakeMember:
     """Whether its definition of GangOffer knows no fence."""
     forbids: set[str] = field(default_factory=set)
     """Names of gangs that it does not let their creators create."""
+    stoppable: int = 0
+    """Gangs that it may stop, with leave."""
     hangs: bool = False
     waiting: list[Action] = field(default_factory=list)
 
@@ -105,6 +109,8 @@ class World:
         self.statuses: dict[str, Json] = {}
         self.log: list[Action] = []
         self.term = 0
+        self.clock_ahead = 0.0
+        """Of the leader, in seconds."""
         self.refuse: set[type] = set()
         """Kinds of writes that fail from now on."""
         self._versions = count(10)
@@ -207,7 +213,7 @@ class World:
 
     def tell(self, *events: Event) -> None:
         """Tell the state machine, and carry out what it asks for."""
-        moment = Moment(self.now, "2026-01-01T00:00:00Z", self.now)
+        moment = Moment(self.now, "2026-01-01T00:00:00Z", self.now + self.clock_ahead)
         for action in self.state.handle(events, moment):
             self.log.append(action)
             member = self.members.get(_place(action))
@@ -248,6 +254,9 @@ class World:
         if answer.phase == "Offered" and answer.accepted_by >= max(member.lease, 1):
             return replace(answer, phase="Started")
         if answer.phase in ("", "Asked"):
+            may_stop = moment_of(answer.may_stop_until) > self.now
+            if may_stop and member.stoppable and member.free <= 0:
+                member.stoppable, member.room = member.stoppable - 1, member.room + 1
             if member.free > 0:
                 return replace(answer, phase="Offered", reason="", message="")
             said = "0 of 2 workers fit"
@@ -354,9 +363,18 @@ class World:
 
     def _done_on(self, member: FakeMember, deed: Any) -> Done | Failed:
         try:
+            if isinstance(deed, GiveLeave):
+                return Done(((member.name, self._give_leave(member, deed)),))
             return Done(tuple(self._on_member(member, deed)))
         except KeyError:
             return Failed("404: it is there no more")
+
+    def _give_leave(self, member: FakeMember, deed: GiveLeave) -> Answer:
+        found = member.answers[deed.answer.metadata.name]
+        if found.metadata != deed.answer.metadata:
+            raise KeyError(found.metadata.name)
+        until = "" if member.is_old else stamp_of(deed.ends)  # its clock is that of the world
+        return self._put(member, replace(found, may_stop_until=until))
 
     def _on_member(self, member: FakeMember, deed: Any) -> Iterable[tuple[str, Thing]]:
         match deed:

@@ -57,6 +57,13 @@ class ClusterRefusal(Slim, frozen=True):
     message: Annotated[str, Allows("Why, in one line.", maxLength=1024)] = ""
 
 
+class StopsGangs(Slim, frozen=True):
+    """The one cluster that may stop gangs for this one now."""
+
+    cluster: Annotated[str, Allows("The MemberCluster.", required=True, **_CLUSTER)] = ""
+    until: Annotated[str, Allows("Then another one may.", format="date-time")] = ""
+
+
 class GangDispatch(Part, frozen=True):
     """Where the gang is sent; the dispatcher alone writes it, on the resourceVersion it read."""
 
@@ -115,6 +122,10 @@ class GangDispatch(Part, frozen=True):
             **map_of("cluster"),
         ),
     ] = ()
+    stops_gangs: Annotated[
+        StopsGangs | None,
+        Allows("Which cluster may stop gangs for it, or ask for nodes: none has room as it is."),
+    ] = None
 
     @property
     def is_recorded(self) -> bool:

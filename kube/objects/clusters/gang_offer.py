@@ -86,6 +86,14 @@ class GangOfferSpec(Part, frozen=True):
             **_POSITIVE,
         ),
     ] = 0
+    may_stop_gangs_until: Annotated[
+        str,
+        Allows(
+            "Until when for it running gangs may be stopped, and nodes asked for, by the rules of "
+            "its queue and the clock of the member. The manager lets one cluster at a time.",
+            format="date-time",
+        ),
+    ] = ""
     lost_after_seconds: Annotated[
         int,
         Allows(

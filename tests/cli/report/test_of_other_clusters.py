@@ -70,3 +70,15 @@ def test_why_tells_of_one_before_its_turn_of_each_refusal_and_of_the_cluster() -
     assert "refused by east: 1 of 2 pods fit" in asked
     assert "cluster west" in sent
     assert "refused" not in sent
+
+
+def test_why_says_which_cluster_may_stop_gangs_until_it_is_on_one() -> None:
+    leave = {"cluster": "east", "until": "2026-01-01T00:06:00Z"}
+    for more, said in (
+        ({"phase": "Asked"}, True),
+        ({"phase": "Offered", "cluster": "west"}, False),
+    ):
+        found = gang("far", "QuotaReserved", dispatch={**RECORD, **more, "stopsGangs": leave})
+        shown = printed(why.table(why_report(Snapshot(gangs=(found,)), Case(found)), "table", 0.0))
+        words = "cluster east, another one from 2026-01-01T00:06:00Z on"
+        assert (words in shown) is said

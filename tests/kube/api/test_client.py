@@ -5,6 +5,7 @@ import itertools
 import json
 import socket
 import ssl
+import time
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from certs.chain import ServerNames, issue_leaf, new_authority
 from kube.api.backoff import Backoff
+from kube.api.bodies import sent_at
 from kube.api.client import Client
 from kube.api.connection import LineSplitter
 from kube.api.credentials import open_access
@@ -82,6 +84,27 @@ async def test_what_does_not_fit_the_type_is_garbled(fake: FakeApi, client: Clie
     fake.put("pods", "a")
     with pytest.raises(Garbled):
         await client.get(PODS.path("ns", "a"), as_=Named)
+
+
+async def test_the_time_of_the_server_is_the_date_of_its_answer() -> None:
+    async def version(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_get("/version", version)
+    server = TestServer(app, host="127.0.0.1")
+    await server.start_server()
+    async with Client(open_access(f"http://127.0.0.1:{server.port}")) as client:
+        before = int(time.time())
+        assert before <= await client.server_time() <= time.time()
+    await server.close()
+
+
+def test_an_answer_without_a_date_says_no_time() -> None:
+    with pytest.raises(Garbled):
+        sent_at({"Date": "yesterday"})
+    with pytest.raises(Garbled):
+        sent_at({})
 
 
 async def test_writes_say_what_they_are(fake: FakeApi, client: Client) -> None:

@@ -1,0 +1,88 @@
+"""Decides which member may stop gangs for one that none has room for, and tells it. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from dispatcher.messages import RECORD, GiveLeave, WriteRecord, Written
+from dispatcher.protocol.dispatching import AT_ONCE
+from dispatcher.protocol.leave import CLOCK_SECONDS, LEAVE_SECONDS, Given
+from dispatcher.protocol.objects import Phase
+from dispatcher.reading import Answer, Turn
+from dispatcher.view import Look
+from kube.codec.fields import moment_of, stamp_of
+from kube.objects.clusters.dispatch import GangDispatch, StopsGangs
+
+HELPED = ("InsufficientResources", "QuotaExceeded", "QueueBlocked", "Undecided", "Preempting")
+"""Reasons of members for which it helps that they stop gangs, or ask for nodes."""
+
+
+def let_stop_gangs(
+    look: Look, turn: Turn, dispatch: GangDispatch, names: Sequence[str]
+) -> Iterator[Written]:
+    """Write who may stop gangs for a gang that is on no member, and tell those on record.
+
+    `names` are the members that may take it, the best first.
+    """
+    given, wall = given_of(dispatch), look.moment.wall
+    look.view.leave.note(given)
+    if dispatch.cluster:
+        return
+    if given is not None and not given.is_over(wall):
+        look.wakes.append(look.moment.now + given.until - wall)
+        yield from _tell(look, given)
+    elif (after := _next(look, names)) is not None:
+        yield RECORD, WriteRecord(turn, replace(dispatch, stops_gangs=written(after)))
+
+
+def given_of(dispatch: GangDispatch) -> Given | None:
+    """Return who has leave by the record."""
+    found = dispatch.stops_gangs
+    return Given(found.cluster, moment_of(found.until)) if found is not None else None
+
+
+def not_over(dispatch: GangDispatch, wall: float) -> StopsGangs | None:
+    """Return what the record of any later attempt has to say of it, too."""
+    given = given_of(dispatch)
+    return None if given is None or given.is_over(wall) else dispatch.stops_gangs
+
+
+def found_on_members(look: Look) -> StopsGangs | None:
+    """Return who had leave last where the record was lost; until when here is not known."""
+    told = [(each.may_stop_until, name) for name, each in look.all_answers() if each.may_stop_until]
+    longest = look.moment.wall + LEAVE_SECONDS + CLOCK_SECONDS
+    return written(Given(max(told)[1], longest)) if told else None
+
+
+def written(given: Given) -> StopsGangs:
+    """Return it as the record has it."""
+    return StopsGangs(given.cluster, stamp_of(given.until))
+
+
+def _next(look: Look, names: Sequence[str]) -> Given | None:
+    """Choose the next member, where all that were asked have no room."""
+    said = {name: answer for name in names if (answer := look.answer(name)) is not None}
+    if not all(each.is_tried for each in look.members.values()):
+        return None
+    if any(each.phase != Phase.ASKED for each in said.values()):
+        return None
+    if not _all_have_no_room(look, names, said):
+        return None
+    useless = {name for name, each in said.items() if each.reason and each.reason not in HELPED}
+    return look.view.leave.next_one(names, useless, look.moment.wall)
+
+
+def _all_have_no_room(look: Look, names: Sequence[str], said: Mapping[str, Answer]) -> bool:
+    """Say whether each that is asked has said so, and each had its turn to be asked."""
+    were_all_asked = len(names) <= AT_ONCE or look.view.first + AT_ONCE >= len(names)
+    asked = len([each for each in said.values() if each.reason])
+    return were_all_asked and asked >= min(len(names), AT_ONCE) > 0
+
+
+def _tell(look: Look, given: Given) -> Iterator[Written]:
+    """Tell the member once of each of its offers; what it was told ends by itself."""
+    answer, left = look.answer(given.cluster), given.seconds_left(look.moment.wall)
+    if answer is None or answer.is_withdrawn or answer.phase != Phase.ASKED or left <= 0:
+        return
+    if (answer.metadata.uid, given.until) not in look.view.leave.told:
+        yield given.cluster, GiveLeave(given.cluster, answer, given.until, look.moment.now + left)

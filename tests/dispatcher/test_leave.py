@@ -1,0 +1,230 @@
+"""Where no member has room, one at a time may stop gangs or ask for nodes, for five minutes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from dispatcher.messages import GiveLeave, WriteRecord
+from dispatcher.protocol.leave import CLOCK_SECONDS, LEAVE_SECONDS, Given, Leave
+from kube.codec.fields import moment_of
+from kube.objects.clusters.queue_clusters import QueueClusters
+from tests.dispatcher.world import World
+
+EAST_FIRST = QueueClusters(order=("east", "west"))
+TURN = LEAVE_SECONDS + CLOCK_SECONDS
+CLOCKS_APART = 30.0
+
+
+def full(clusters: QueueClusters = EAST_FIRST, **stoppable: int) -> World:
+    world = World(clusters, **dict.fromkeys(stoppable, 0))
+    for name, count in stoppable.items():
+        world.members[name].stoppable = count
+    world.submit("train")
+    return world
+
+
+def given(world: World) -> list[str]:
+    return [each.member for each in world.written(GiveLeave)]
+
+
+def with_leave(world: World) -> list[str]:
+    """The members that may stop gangs now, by their own clocks."""
+    return [
+        member.name
+        for member in world.members.values()
+        for answer in member.answers.values()
+        if moment_of(answer.may_stop_until) > world.now
+    ]
+
+
+def on_record(world: World) -> tuple[str, float]:
+    """Who may stop gangs by the record, and for how long from now."""
+    found = world.dispatch("train").stops_gangs
+    return (found.cluster, moment_of(found.until) - world.now) if found else ("", 0.0)
+
+
+def has_all_of_its_time(world: World) -> str:
+    """Who may stop gangs by the record, for no more and hardly less than a turn."""
+    found, left = on_record(world)
+    assert TURN - 15.0 < left <= TURN
+    return found
+
+
+def test_where_a_member_has_room_none_may_stop_gangs() -> None:
+    world = World(EAST_FIRST, east=0, west=1)
+    world.members["east"].stoppable = 1
+    world.submit("train")
+    world.settle(10.0)
+    assert world.runs() == {"train": ["west"]}
+    assert not given(world)
+
+
+def test_the_best_member_may_stop_gangs_where_none_has_room_and_the_gang_starts_there() -> None:
+    world = full(east=1, west=1)
+    world.settle(10.0)
+    assert world.runs() == {"train": ["east"]}
+    assert given(world) == ["east"]
+    assert world.members["west"].stoppable == 1
+
+
+def test_it_is_on_record_before_the_member_is_told() -> None:
+    world = full(east=0, west=0)
+    world.settle(10.0)
+    world.refuse = {WriteRecord}
+    world.settle(TURN + 20.0, each=5.0)
+    assert (given(world), with_leave(world)) == (["east"], [])
+    world.refuse = set()
+    world.settle(40.0)
+    assert given(world) == ["east", "west"]
+
+
+def test_after_five_minutes_it_is_the_next_and_the_record_says_who_and_until_when() -> None:
+    world = full(east=0, west=0)
+    world.settle(10.0)
+    assert has_all_of_its_time(world) == "east"
+    assert with_leave(world) == ["east"]
+    world.settle(LEAVE_SECONDS, each=5.0)
+    assert with_leave(world) == []
+    assert on_record(world)[0] == "east"
+    world.settle(CLOCK_SECONDS, each=5.0)
+    assert has_all_of_its_time(world) == "west"
+    assert with_leave(world) == ["west"]
+    world.members["west"].stoppable = 1
+    world.settle(5.0)
+    assert world.runs() == {"train": ["west"]}
+    assert given(world) == ["east", "west"]
+
+
+def test_a_member_alone_has_it_again_and_again() -> None:
+    world = full(east=0)
+    world.settle(TURN + 20.0, each=5.0)
+    assert (given(world), with_leave(world)) == (["east"] * 2, ["east"])
+
+
+def test_whichever_offers_meanwhile_is_taken() -> None:
+    world = full(east=0, west=0)
+    world.settle(10.0)
+    world.members["west"].room = 1
+    world.settle(5.0)
+    assert world.runs() == {"train": ["west"]}
+
+
+# ---- another leader, and members out of reach
+
+
+def test_the_next_leader_leaves_it_where_it_is() -> None:
+    world = full(east=0, west=0)
+    world.settle(TURN + 20.0, each=5.0)
+    assert with_leave(world) == ["west"]
+    before = on_record(world)
+    world.lead()
+    world.settle(10.0)
+    assert with_leave(world) == ["west"]
+    assert on_record(world) == (before[0], before[1] - 10.0)
+
+
+def test_one_that_is_cut_off_keeps_it_for_its_time_alone() -> None:
+    world = full(east=0, west=0)
+    world.settle(10.0)
+    world.members["east"].hangs = True
+    world.cut("east")
+    world.lead()
+    world.settle(LEAVE_SECONDS - 30.0, each=5.0)
+    assert (given(world), with_leave(world)) == (["east"], ["east"])
+    world.settle(CLOCK_SECONDS + 40.0, each=5.0)
+    assert with_leave(world) == ["west"]
+
+
+def test_what_was_on_its_way_to_it_gives_nothing_once_its_time_is_over() -> None:
+    world = full(east=0, west=0)
+    world.settle(1.0)
+    world.members["east"].hangs = True
+    world.settle(5.0)
+    assert given(world) == ["east"]
+    world.cut("east")
+    world.settle(TURN + 10.0, each=5.0)
+    assert with_leave(world) == ["west"]
+    world.members["east"].hangs = False
+    world.arrive("east")
+    assert with_leave(world) == ["west"]
+
+
+def test_a_further_attempt_within_its_time_has_the_same_member() -> None:
+    world = full(east=0, west=0)
+    world.settle(10.0)
+    world.close("west", "train", "NotAccepted")
+    world.settle(10.0)
+    assert world.dispatch("train").attempt == 2
+    assert (given(world), with_leave(world)) == (["east"] * 2, ["east"])
+
+
+def test_a_record_that_was_lost_has_it_for_all_of_its_time() -> None:
+    world = full(east=0, west=0)
+    world.settle(TURN + 20.0, each=5.0)
+    world.members["west"].answers = {
+        name: replace(each, accepted_by=1, phase="Closed", reason="NotAccepted")
+        for name, each in world.members["west"].answers.items()
+    }
+    world.write_turn("train", dispatch=None)
+    world.settle(2.0)
+    assert has_all_of_its_time(world) == "west"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_never_two_at_a_time_whatever_happens(seed: int) -> None:
+    """Leaders whose clocks are apart, and members that hang, are cut off and come back."""
+    random = Random(seed)
+    world = full(QueueClusters(), east=0, west=0, north=0)
+    seen = set()
+    for _ in range(60):
+        name = random.choice(list(world.members))
+        member = world.members[name]
+        match random.choice(["lead", "hang", "cut", "heal", "close", "time", "time"]):
+            case "lead":
+                world.clock_ahead = random.uniform(0.0, CLOCKS_APART)
+                world.lead()
+            case "hang":
+                member.hangs = True
+            case "cut":
+                member.hangs = True
+                world.cut(name)
+            case "heal":
+                world.heal()
+            case "close" if not member.hangs:
+                world.close(name, "train", "NameTaken")
+        for _ in range(random.randrange(20)):
+            world.settle(5.0, each=5.0)
+            assert len(with_leave(world)) <= 1
+            seen |= {*with_leave(world)}
+    assert len(seen) > 1
+
+
+# ---- whom it helps
+
+
+def test_a_member_of_an_older_release_is_told_once_and_passed_over_in_time() -> None:
+    world = full(east=0, west=1)
+    world.members["east"].is_old = True
+    world.settle(60.0)
+    assert given(world) == ["east"]
+    world.settle(TURN, each=5.0)
+    assert world.runs() == {"train": ["west"]}
+
+
+def test_one_that_leave_does_not_help_is_passed_over_and_after_the_last_it_begins_anew() -> None:
+    leave = Leave()
+
+    def after(before: Given | None, members: str, refused: str = "") -> str:
+        leave.note(before)
+        found = leave.next_one(members.split(), refused.split(), 0.0)
+        return found.cluster if found is not None else ""
+
+    assert after(None, "a b c", "a") == "b"
+    assert after(Given("b", 1.0), "a b c", "a b") == "c"
+    assert after(Given("c", 1.0), "a b c") == "a"
+    assert after(Given("a", 1.0), "a b c") == "a"
+    assert after(Given("a", 1.0), "b c") == "b"
+    assert after(Given("b", 1.0), "b", "b") == ""
