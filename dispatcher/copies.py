@@ -1,4 +1,4 @@
-"""What is written on a member for an object: its GangOffer, and its copy. Pure."""
+"""Builds the objects that a member gets for an original: its GangOffer and its copy. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from dispatcher import messages
 from dispatcher.candidates import NEVER
-from dispatcher.deciding import next_deeds
 from dispatcher.draining import to_move
 from dispatcher.known import Known, Uids
+from dispatcher.next_writes import next_writes
 from dispatcher.protocol.offering import stamp_seconds
 from dispatcher.reading import Copy
 from dispatcher.view import Look, View
@@ -197,7 +197,7 @@ class DispatcherState:
             del self.known.views[uid]
             return
         look = self._look(view, moment)
-        for each in next_deeds(look):
+        for each in next_writes(look):
             if isinstance(each, messages.TakeLease):
                 yield from self._take_lease(each, moment, look.wakes)
             else:

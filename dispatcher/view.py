@@ -34,7 +34,7 @@ NOTHING = Leader(0, 0.0)
 
 
 @dataclass(slots=True)
-class Aversion:
+class MemberBackoff:
     """Why a member is not asked for a gang for a time."""
 
     why: str = ""
@@ -70,7 +70,7 @@ class View:
     """By lane."""
     faults: dict[str, str] = field(default_factory=dict)
     """By lane what failed last."""
-    averse: dict[str, Aversion] = field(default_factory=dict)
+    averse: dict[str, MemberBackoff] = field(default_factory=dict)
     """By member."""
     leave: Leave = field(default_factory=Leave)
     """Which members might stop gangs for it."""
@@ -134,9 +134,9 @@ class View:
             return None
         return self.copies.get(member, {}).get(path_of(self.original))
 
-    def aversion(self, member: str) -> Aversion:
+    def aversion(self, member: str) -> MemberBackoff:
         """Return what a member has against it."""
-        return self.averse.setdefault(member, Aversion())
+        return self.averse.setdefault(member, MemberBackoff())
 
     def refuse(self, member: str, offer: str, why: str, now: float) -> None:
         """Take in that a member does not let its creator; the right may be granted any moment."""

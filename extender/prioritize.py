@@ -19,7 +19,7 @@ from scheduling.model.amounts import Amounts, Mask, Positions, Requests, is_devi
 from scheduling.model.constraints import Toleration
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.host_ports import is_port
-from scheduling.scoring.stranded_devices import POINTS, points
+from scheduling.scoring.node_scores import POINTS, points
 from scheduling.state.bounded_cache import MIB, BoundedCache
 from scheduling.state.node_snapshot import NodeSnapshot
 

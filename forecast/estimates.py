@@ -12,7 +12,7 @@ from forecast.course import Basis, Course, Start, Waiting
 from forecast.expected import ExpectedReport, Sure
 from forecast.world import AGAIN
 from kube.objects import names
-from scheduling.diagnosis.wording import lasting
+from scheduling.diagnosis.amount_texts import lasting
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import gang_holder
 

@@ -1,4 +1,4 @@
-"""Says until when gangs are taken to run: as declared, as the queue says, or as others ran."""
+"""Estimates when gangs end: by declared duration, default of the queue, or earlier runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from forecast.course import Basis, Course
 from forecast.estimates import gang_name
-from scheduling.diagnosis.wording import lasting
+from scheduling.diagnosis.amount_texts import lasting
 from scheduling.model.gang import GangKey
 
 

@@ -1,4 +1,4 @@
-"""Carries out what a state machine asks for on a picture, as a cluster without faults would.
+"""Carries out the writes of a state machine on a simulated cluster without faults.
 
 A write is stored and echoed, a released pod is bound and ready at once, a pod that is evicted is
 made again with our gate. Nothing here decides. What is simulated is the API server, KubeRay, the

@@ -19,7 +19,7 @@ from kube.codec.fields import moment_of
 from kube.codec.pod_patches import JsonPatch, Operation
 from kube.objects.expected_start import GangEstimate, GangExpectedStart
 from kube.objects.gang import Gang
-from scheduling.diagnosis.wording import lasting
+from scheduling.diagnosis.amount_texts import lasting
 from scheduling.model.gang import GangKey
 
 FIRST = 20

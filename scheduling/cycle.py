@@ -36,7 +36,7 @@ from scheduling.filters.volumes.volume_binding import Volumes
 from scheduling.model.gang import PendingGang
 from scheduling.model.verdict import Admitted, Decision, Reason, Verdict
 from scheduling.preemption.holds import Holds
-from scheduling.preemption.preempting import Preempting
+from scheduling.preemption.victims import Preempting
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.queues import Queues, one_queue
 from scheduling.state.daemon_usage import DaemonUsage

@@ -45,7 +45,7 @@ from coordinator.messages.events import (
     Teller,
     TermStarted,
 )
-from coordinator.reconcile.status.explained import explain
+from coordinator.reconcile.status.message import explain
 from coordinator.state.cycle.what_if import would_admit
 from coordinator.state_machine import CoordinatorState
 from kube.foreseen.claim_quota import with_claims

@@ -28,7 +28,7 @@ from forecast.estimates import estimates, stamp
 from forecast.lengths import EXPECTED
 from forecast.world import World
 from scheduling.defragmentation.moves import STEPS, Move, Moves, Running, cheapest_moves
-from scheduling.diagnosis.wording import amount_down, amount_up
+from scheduling.diagnosis.amount_texts import amount_down, amount_up
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import exact_sum, is_device
 from scheduling.model.gang import GangKey, PendingGang

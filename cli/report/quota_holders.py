@@ -14,8 +14,8 @@ from cli.report.queue_usage import usage_of
 from cli.report.room.sums import key_of
 from cli.report.snapshot import QUEUES, Snapshot
 from kube.objects.queues.queue import GangQueue
+from scheduling.diagnosis.amount_texts import amount_up, written
 from scheduling.diagnosis.quota_refusals import lacked
-from scheduling.diagnosis.wording import amount_up, written
 from scheduling.model.amounts import Amounts
 from scheduling.queueing.quota_tree import QuotaTree
 

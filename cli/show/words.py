@@ -6,7 +6,7 @@ from datetime import datetime
 
 from cli.show.table import Cell
 from kube.codec.fields import AFTER_ALL, moment_of
-from scheduling.diagnosis.wording import written
+from scheduling.diagnosis.amount_texts import written
 from scheduling.model.quantity import BadQuantity, request_amount
 
 BAR = 20

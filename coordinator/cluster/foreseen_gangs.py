@@ -1,4 +1,4 @@
-"""Keeps what pods bring that do not exist yet: those of held gangs, by namespace.
+"""Indexes held gangs by namespace: pods to come, their constraints, volumes, claims and quota.
 
 Where such a gang is placed, its pods will take of the ResourceQuotas of the namespace once they are
 created. Until then no quota counts them, so they are claimed here, and no other gang is promised

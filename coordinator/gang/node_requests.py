@@ -80,7 +80,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class NodeCalls:
+class NodeRequestState:
     """The requests for nodes of one gang. Written by `reconcile.node_requests` and `intake`.
 
     `refused_since` is since when the gang is refused for room, `writing` are the names of requests

@@ -43,12 +43,12 @@ def lost_nodes(
     refused = {
         node
         for pod, node in with_slot
-        if not takes(pod, node, columns) or node in avoided.get(_shape_key(pod), ())
+        if not node_accepts(pod, node, columns) or node in avoided.get(_shape_key(pod), ())
     }
     return gone | refused
 
 
-def without_hanging(
+def without_terminating_slots(
     placement: Placement, pods: list[ObservedPod], columns: NodeSnapshot
 ) -> Placement:
     """What is left of a placement without the vacant slots of replicas that end on a lost node.
@@ -80,7 +80,7 @@ def _shape_key(pod: ObservedPod) -> str:
     return shape.key if shape is not None else ""
 
 
-def takes(pod: ObservedPod, node: str, columns: NodeSnapshot) -> bool:
+def node_accepts(pod: ObservedPod, node: str, columns: NodeSnapshot) -> bool:
     """Whether, as far as can be seen, a node that keeps room for a pod takes it."""
     shape = pod.member.shape if pod.member is not None else None
     if shape is None or node not in columns.index:
@@ -103,7 +103,9 @@ def overfull(shape: PodShape, node: str, columns: NodeSnapshot, priority: int) -
     return any(left is None or left[at] < 0 for left in lefts)
 
 
-def without_overtaken(view: GangView, placement: Placement, pods: list[ObservedPod]) -> Placement:
+def without_slots_taken_over(
+    view: GangView, placement: Placement, pods: list[ObservedPod]
+) -> Placement:
     """What is left of a placement that is released in steps when a released pod of it was lost.
 
     The steps were planned for a gang of which nothing is bound. The successor of a lost pod of an
@@ -202,7 +204,7 @@ def is_refused(view: GangView) -> bool:
         pod_set.settled for pod_set in view.survey.standing
     ):
         return False
-    return view.retreat.under_way or bool(release_refusals(view))
+    return view.refused_releases.under_way or bool(release_refusals(view))
 
 
 def release_refusals(view: GangView) -> list[str]:

@@ -1,4 +1,4 @@
-"""Holds what the RayCluster of a gang asks for, as understood."""
+"""Holds the requirements of a gang, as read from its RayCluster."""
 
 from dataclasses import dataclass
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from coordinator.gang.demand import Demand, NotReady, Settled, is_gathered
 from coordinator.gang.eviction.endings import Eviction
 from coordinator.gang.held_start.phases import Phase
-from coordinator.gang.held_start.quota_stakes import QuotaShare
+from coordinator.gang.held_start.quota_stakes import QuotaStake
 from coordinator.gang.held_start.start import HeldStart
-from coordinator.gang.node_requests import NodeCalls
-from coordinator.gang.pods.expected_changes import Course
+from coordinator.gang.node_requests import NodeRequestState
+from coordinator.gang.pods.expected_changes import ExpectedChanges
 from coordinator.gang.pods.nominating import Nominating
 from coordinator.gang.pods.pod_sets import Standing
 from coordinator.gang.pods.pod_writes import PodWrites, forget
@@ -23,13 +23,13 @@ from coordinator.gang.pods.repairs import Repairs
 from coordinator.gang.record import Record
 from coordinator.gang.setbacks.below_minimum import Breaks
 from coordinator.gang.setbacks.late_starts import LateStarts
-from coordinator.gang.setbacks.refused_releases import Retreat
+from coordinator.gang.setbacks.refused_releases import RefusedReleases
 from coordinator.gang.terms import Understood
 from coordinator.gang.together import ALONE, Membership, PlacedSet
 from coordinator.messages.actions import Regarding
 from coordinator.messages.clock import Deadlines
-from coordinator.record.event_budget import Telling
-from coordinator.record.logged_decisions import Notes
+from coordinator.record.event_budget import EventBudget
+from coordinator.record.logged_decisions import LoggedDecisions
 from reservation.slots import Reserved
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
@@ -118,9 +118,9 @@ class GangView:
     pod_writes: PodWrites = field(default_factory=PodWrites)
     nominating: Nominating = field(default_factory=Nominating)
     repairs: Repairs = field(default_factory=Repairs)
-    retreat: Retreat = field(default_factory=Retreat)
+    refused_releases: RefusedReleases = field(default_factory=RefusedReleases)
     eviction: Eviction = field(default_factory=Eviction)
-    late: LateStarts | None = None
+    late_starts: LateStarts | None = None
     """Starts in a row that were late; written by `reconcile.setbacks` and `reconcile.opening`."""
     breaks: Breaks | None = None
     """How often it was stopped for a part that was lost for good; written by the same."""
@@ -129,15 +129,15 @@ class GangView:
     held: HeldStart = field(default_factory=HeldStart)
     not_held: str = ""
     """Why it is not held though it is to be; written by `reconcile.held_start`."""
-    quota: QuotaShare = field(default_factory=QuotaShare)
+    quota_stake: QuotaStake = field(default_factory=QuotaStake)
     together: Membership = field(default_factory=Membership)
-    nodes: NodeCalls = field(default_factory=NodeCalls)
+    node_request: NodeRequestState = field(default_factory=NodeRequestState)
     record: Record = field(default_factory=Record)
-    course: Course = field(default_factory=Course)
+    expected_changes: ExpectedChanges = field(default_factory=ExpectedChanges)
     """The steps that its pods have before them."""
-    telling: Telling = field(default_factory=Telling)
+    events: EventBudget = field(default_factory=EventBudget)
     """What its user was told by Events."""
-    notes: Notes = field(default_factory=Notes)
+    logged: LoggedDecisions = field(default_factory=LoggedDecisions)
     """What is in the log."""
     unknown_keys: str = ""
     """What the RayCluster says under muster.dev/ that has no meaning."""
@@ -208,4 +208,4 @@ class GangView:
         self.pod_writes.forget_pods(alive)
         self.nominating.forget_pods(alive)
         forget(alive, self.repairs.stuck_since)
-        self.notes.forget_pods(alive)
+        self.logged.forget_pods(alive)

@@ -254,14 +254,14 @@ class DeviceFactsLost:
 
 
 @dataclass(frozen=True, slots=True)
-class SightLost:
+class WatchLost:
     """A watch is down: what it told may be out of date."""
 
     watch: str
 
 
 @dataclass(frozen=True, slots=True)
-class SightRegained:
+class WatchRecovered:
     """The watch has told what it missed."""
 
     watch: str
@@ -370,8 +370,8 @@ Event = (
     | DeviceFactGone
     | DeviceFactsSeen
     | DeviceFactsLost
-    | SightLost
-    | SightRegained
+    | WatchLost
+    | WatchRecovered
     | TermStarted
     | TermEnded
     | CycleDue

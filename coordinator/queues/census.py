@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.view import GangView
-from coordinator.queues.ledger import Held
+from coordinator.queues.queue_usage import Held
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.verdict import Reason
 

@@ -20,10 +20,10 @@ def pods_that_count(cache: ClusterCache, key: GangKey, uid: str) -> list[Observe
     An opt-out gives no quota back that pods still use.
     """
     pods = cache.members(key, uid)
-    return [pod for pod in pods if is_released(pod)] if is_out(cache, key) else pods
+    return [pod for pod in pods if is_released(pod)] if is_not_managed(cache, key) else pods
 
 
-def is_out(cache: ClusterCache, key: GangKey) -> bool:
+def is_not_managed(cache: ClusterCache, key: GangKey) -> bool:
     """Say whether there is a RayCluster of this name and it is no gang; strays are none.
 
     The record of one that was opted out may stay, for the queue that its pods count in.

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coordinator.queues.ledger import QuotaLedger
+from coordinator.queues.queue_usage import QuotaLedger
 from coordinator.queues.registry import QueueRegistry
 from coordinator.record.status import pruned
 from kube.codec.queues.fair_share import read_usage, written_share, written_usage
 from runtime.controller.moment import Moment
 from scheduling.model.queue import Queue
+from scheduling.queueing.average_usage import QueueUsage
 from scheduling.queueing.fair_shares import FairShares
-from scheduling.queueing.usage import QueueUsage
 
 INTERVAL = 300.0
 """Seconds after which the averages of a queue are worked out anew, and its status with them."""

@@ -12,7 +12,7 @@ from coordinator.queues.durations import Durations, seconds_of, step_of
 from kube.codec.queues.learned_durations import Times, read_durations
 from kube.objects.queues.learned_durations import MOST_NAMESPACES
 from kube.objects.queues.queue import GangQueue
-from scheduling.diagnosis.wording import lasting
+from scheduling.diagnosis.amount_texts import lasting
 from scheduling.model.gang import GangKey
 
 LEAST = 5

@@ -1,4 +1,4 @@
-"""Holds the gangs that ask an autoscaler for nodes to the quota that is left of their queues.
+"""Limits requests to an autoscaler to the quota that is left in the queues of the gangs.
 
 A gang that waits for room has taken no quota. Each may fit its queue alone; together they would
 have more nodes made than the queue lets run, for money and to no use.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coordinator.queues.ledger import QuotaLedger
+from coordinator.queues.queue_usage import QuotaLedger
 from coordinator.queues.registry import QueueRegistry
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.gang import GangKey, PendingGang

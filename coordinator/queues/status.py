@@ -16,7 +16,7 @@ from coordinator.record.status import pruned
 from kube.codec.fields import InvalidObject, quantity
 from kube.codec.queues.fair_share import read_fair_sharing
 from kube.objects.queues.queue import DURATIONS_LEARNED, RESOURCES_LIMITED, USAGE_COUNTED, GangQueue
-from scheduling.diagnosis.wording import written
+from scheduling.diagnosis.amount_texts import written
 from scheduling.model.amounts import CPU, Amounts, is_device
 from scheduling.model.queue import NodeSelectorScope
 from scheduling.queueing.queue_nodes import NodeRules

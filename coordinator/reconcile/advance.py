@@ -8,8 +8,8 @@ from coordinator.gang.source import opt_in_of
 from coordinator.reconcile.demand import ask
 from coordinator.reconcile.eviction.endings import (
     carry_out,
-    count_out,
     drop_ended_slots,
+    remove_ended_members,
     say_why_not_stopped,
     settle_endings,
     stop_gang,
@@ -20,13 +20,13 @@ from coordinator.reconcile.held_start.quota_claims import claim_what_is_to_come
 from coordinator.reconcile.held_start.quota_stakes import make_way, note_stake
 from coordinator.reconcile.held_start.resuspension import suspend_again
 from coordinator.reconcile.look import Look, Step, run
-from coordinator.reconcile.node_requests import call_for_nodes
-from coordinator.reconcile.owner_deadlines import hear_owner
+from coordinator.reconcile.node_requests import request_nodes
+from coordinator.reconcile.owner_deadlines import note_owner_deadline
 from coordinator.reconcile.pod_writes.deletions import delete_pods
 from coordinator.reconcile.pod_writes.fences import fence_pods
 from coordinator.reconcile.pod_writes.nominations import nominate_pods
 from coordinator.reconcile.pod_writes.releases import release_pods
-from coordinator.reconcile.record.events import tell_user
+from coordinator.reconcile.record.events import emit_events
 from coordinator.reconcile.record.recording import sync_record, write_record
 from coordinator.reconcile.repair.broken_sets import drop_broken_set
 from coordinator.reconcile.repair.lost_slots import (
@@ -40,7 +40,7 @@ from coordinator.reconcile.repair.missed_pods import wake_kuberay
 from coordinator.reconcile.setbacks.below_minimum import end_broken
 from coordinator.reconcile.setbacks.ended_members import end_with_others
 from coordinator.reconcile.setbacks.late_starts import time_out
-from coordinator.reconcile.setbacks.refused_releases import retreat
+from coordinator.reconcile.setbacks.refused_releases import give_up_after_refusals
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.together.waiting import wait_for_members
 from coordinator.reconcile.winding_down import opt_out, wind_down
@@ -59,9 +59,9 @@ BEGIN: tuple[Step, ...] = (
 STEPS: tuple[Step, ...] = (
     settle_endings,
     say_why_not_stopped,
-    count_out,
+    remove_ended_members,
     delete_pods,
-    retreat,
+    give_up_after_refusals,
     drop_lost_slots,
     keep_late_releases,
     drop_void_placement,
@@ -70,14 +70,14 @@ STEPS: tuple[Step, ...] = (
     tell_kept_slots,
     ask,
     wait_for_members,
-    hear_owner,
+    note_owner_deadline,
     claim_what_is_to_come,
     note_stake,
     make_way,
     suspend_again,
     wake_kuberay,
     write_record,
-    tell_user,
+    emit_events,
     fence_pods,
     release_pods,
     nominate_pods,
@@ -88,7 +88,7 @@ STEPS: tuple[Step, ...] = (
 
 def advance(look: Look) -> None:
     """Bring the view up to date and ask for the writes that are missing."""
-    call_for_nodes(look)
+    request_nodes(look)
     if is_terminating(look.source.metadata):
         wind_down(look)
     elif opt_in_of(look.source, look.scene.cache).answer is Answer.NO:

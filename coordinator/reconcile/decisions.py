@@ -26,7 +26,7 @@ from coordinator.messages.actions import (
 from coordinator.reconcile.eviction_dry_run import stop_method_of
 from coordinator.reconcile.look import Look
 from coordinator.reconcile.record.recording import endings_written
-from coordinator.reconcile.status.explained import explain
+from coordinator.reconcile.status.message import explain
 from kube.codec.fields import created_at
 from scheduling.model.verdict import Reason
 
@@ -63,13 +63,13 @@ def _note_asking(look: Look) -> None:
     """Note since when the gang asks for room for its start."""
     view = look.view
     if view.reservation.placement is None and not view.asks_for_minimum:
-        view.notes.asks_since = None
-    elif view.asks_for_minimum and view.notes.asks_since is None:
-        view.notes.asks_since = look.now
+        view.logged.asks_since = None
+    elif view.asks_for_minimum and view.logged.asks_since is None:
+        view.logged.asks_since = look.now
 
 
 def _admission(look: Look) -> Iterator[LogDecision]:
-    view, notes = look.view, look.view.notes
+    view, notes = look.view, look.view.logged
     if not (notes.placed and view.survey.durable):
         return
     placed, first = notes.placed, notes.first
@@ -89,7 +89,7 @@ def _admission(look: Look) -> Iterator[LogDecision]:
 
 
 def _release(look: Look) -> Iterator[LogDecision]:
-    view, notes = look.view, look.view.notes
+    view, notes = look.view, look.view.logged
     sent = [each for each in look.actions if isinstance(each, ReleasePod)]
     notes.releasing.update({each.pod.metadata.uid: each.node for each in sent})
     if not notes.releasing or view.pod_writes.inflight & notes.releasing.keys():
@@ -115,8 +115,8 @@ def _refusal(look: Look) -> Iterator[LogDecision]:
     for told in look.actions:
         if not isinstance(told, EmitEvent) or told.regarding is not None or not told.warning:
             continue
-        if told.reason == view.telling.heard != view.notes.refused:
-            view.notes.refused = told.reason
+        if told.reason == view.events.heard != view.logged.refused:
+            view.logged.refused = told.reason
             yield LogDecision(
                 gang=view.key,
                 what=REFUSED,
@@ -131,7 +131,7 @@ def _given_up(look: Look) -> Iterator[LogDecision]:
     view = look.view
     if look.before is None or view.reservation.placement is not None:
         return
-    view.notes.placed, view.notes.first = Counter(), False
+    view.logged.placed, view.logged.first = Counter(), False
     if view.eviction.whole is not None:
         return  # that it is stopped was told
     said = explain(view, view.queueing.asked if isinstance(view.queueing.asked, NotReady) else None)
@@ -142,7 +142,7 @@ def _given_up(look: Look) -> Iterator[LogDecision]:
 
 def _stopped(look: Look) -> Iterator[LogDecision]:
     """As soon as it is written what ends: from then on it is carried out."""
-    view, told = look.view, look.view.notes.stopped
+    view, told = look.view, look.view.logged.stopped
     if not endings_written(view):
         return
     for ending in view.eviction.endings:
@@ -157,7 +157,7 @@ def _stopped(look: Look) -> Iterator[LogDecision]:
                 preempted=_kind(look, ending) if ending.reason == Reason.PREEMPTED else "",
                 replicas=len(ending.replicas),
             )
-    view.notes.stopped = {(each.preemptor, each.since) for each in view.eviction.endings}
+    view.logged.stopped = {(each.preemptor, each.since) for each in view.eviction.endings}
 
 
 def _kind(look: Look, ending: Ending) -> str:
@@ -168,7 +168,7 @@ def _kind(look: Look, ending: Ending) -> str:
 
 
 def _deletions(look: Look) -> Iterator[LogDecision]:
-    view, told = look.view, look.view.notes.deleted
+    view, told = look.view, look.view.logged.deleted
     found = [a for a in look.actions if isinstance(a, DeletePod) and a.uid not in told]
     told |= {each.uid for each in found}
     for why in sorted({each.why for each in found}):
@@ -186,7 +186,7 @@ def _deletions(look: Look) -> Iterator[LogDecision]:
 
 
 def _fences(look: Look) -> Iterator[LogDecision]:
-    view, told = look.view, look.view.notes.fenced
+    view, told = look.view, look.view.logged.fenced
     asked = {a.pod.metadata.uid: a.token for a in look.actions if isinstance(a, FencePod)}
     fresh = dict(asked.items() - told.items())
     told.update(fresh)

@@ -26,9 +26,9 @@ from coordinator.gang.pods.pod_sets import Standing
 from coordinator.gang.setbacks.below_minimum import breaks_at
 from coordinator.gang.source import is_taken_over, offer_of
 from coordinator.gang.view import GangView
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.setbacks import late_starts
-from coordinator.reconcile.status.explained import HEAD_NOT_REMADE
+from coordinator.reconcile.status.message import HEAD_NOT_REMADE
 from coordinator.reconcile.submitter import with_its_submitter
 from kube.gang.source import Stage
 from kube.objects.ray import RayJob
@@ -42,7 +42,7 @@ GOES_BACK = "it goes back to the cluster that sent it"
 LACKS_PODS = (Reason.GANG_INCOMPLETE, Reason.PODS_REFUSED, Reason.FOREIGN_GATES)
 
 
-def ask(look: Look) -> Done:
+def ask(look: Look) -> StepResult:
     """Bring what the gang asks for up to date, with what KubeRay and kube-scheduler say."""
     view, refused = look.view, look.source.refused_pods
     queueing, standing = view.queueing, view.survey.standing
@@ -57,7 +57,7 @@ def ask(look: Look) -> Done:
     return NOTHING_DONE
 
 
-def ask_for_nothing(look: Look) -> Done:
+def ask_for_nothing(look: Look) -> StepResult:
     """Drop all that the gang waits for, and what was said about it."""
     view, queueing = look.view, look.view.queueing
     queueing.refusal = queueing.left_out = queueing.unmade = queueing.planned = None
@@ -165,8 +165,8 @@ def _is_separable(terms: GangTerms, asked: PendingGang) -> bool:
 
 def _setbacks(look: Look) -> int:
     """Count how often the gang gave its room back of late: it comes later, and stops none."""
-    retreat, wall = look.view.retreat, look.scene.moment.wall
-    refused = retreat.count if retreat.until > wall else 0
+    refusals, wall = look.view.refused_releases, look.scene.moment.wall
+    refused = refusals.count if refusals.until > wall else 0
     broken = breaks_at(look.view.breaks, wall)
     return refused + broken + late_starts.setbacks(look) + look.view.held.tries.setbacks(wall)
 

@@ -15,7 +15,7 @@ from coordinator.gang.eviction.stop_method import (
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, TryEviction, TrySuspension
 from coordinator.queues.registry import QueueRegistry
-from coordinator.reconcile.look import Done, Look
+from coordinator.reconcile.look import Look, StepResult
 from kube.gang.source import GangSource
 from kube.objects.ray import RayJob
 from scheduling.model.verdict import Reason
@@ -27,10 +27,10 @@ OF_RUNNING = (Reason.BELOW_MINIMUM, Reason.QUEUE_STOPPED, Reason.MEMBER_ENDED)
 """Why a gang ends for its own sake that may have been submitted to."""
 
 
-def probe(look: Look) -> Done:
+def probe(look: Look) -> StepResult:
     """Ask for the dry runs that are missing."""
     asked = [each for probe in look.view.eviction.probes.values() for each in _ask(look, probe)]
-    return Done(asked)
+    return StepResult(asked)
 
 
 def stop_method_of(look: Look) -> StopMethod:

@@ -21,7 +21,7 @@ from coordinator.messages.clock import Patience
 from coordinator.queues.node_quota import NodeQuota
 from coordinator.queues.registry import QueueRegistry
 from coordinator.reconcile.surveying import take_survey
-from coordinator.record.urgency import Bustle
+from coordinator.record.urgency import ClusterActivity
 from coordinator.record.write_lines import WriteLines
 from kube.codec.observed_pod import ObservedPod
 from kube.codec.profiles.scheduler_profiles import Profiles
@@ -41,7 +41,7 @@ class Scene:
     epoch: int
     patience: Patience
     moment: Moment
-    bustle: Bustle
+    activity: ClusterActivity
     sighted: bool
     inherited: frozenset[str]
     """The uids of the pods that an earlier leader has seen gated, and may be releasing."""
@@ -59,7 +59,7 @@ class Scene:
     """The views of all gangs, of which a step reads whether another gang waits."""
     decided: bool
     """A cycle of this term has decided."""
-    astray: Mapping[GangKey, frozenset[str]]
+    misnominated: Mapping[GangKey, frozenset[str]]
     """By gang the nodes on which nothing is released until nominations to them are taken back."""
     reserved: Container[str]
     """The nodes on which any gang reserves room."""
@@ -111,17 +111,17 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class StepResult:
     """What a step returns: the writes that are missing, and whether to survey the gang again."""
 
     actions: Sequence[Action] = ()
     resurvey: bool = False
 
 
-NOTHING_DONE = Done()
-SURVEY_AGAIN = Done(resurvey=True)
+NOTHING_DONE = StepResult()
+SURVEY_AGAIN = StepResult(resurvey=True)
 
-Step = Callable[[Look], Done]
+Step = Callable[[Look], StepResult]
 
 
 def run(steps: Iterable[Step], look: Look) -> None:

@@ -26,7 +26,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield _end(view.repairs.torn_since, patience.torn)
     yield _end(view.pod_writes.withdrawn_since, patience.arrival)
     yield _end(view.pod_writes.doubted_since, patience.arrival)
-    yield _end(view.retreat.refused_since, patience.torn)
+    yield _end(view.refused_releases.refused_since, patience.torn)
     yield from (look.now + at - look.scene.moment.wall for at in _times_of_day(look))
     yield view.record.due
     yield view.record.attempts.not_before
@@ -36,14 +36,14 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield from held_start.next_at(look)
     yield from missed_pods.next_at(look)
     yield owner_deadlines.warn_at(look)
-    yield view.telling.next_at
+    yield view.events.next_at
     yield view.nominating.next_at
-    yield view.nodes.again_at
-    yield view.nodes.attempts.not_before
+    yield view.node_request.again_at
+    yield view.node_request.attempts.not_before
 
 
 def _times_of_day(look: Look) -> Iterator[float]:
-    yield look.view.retreat.until
+    yield look.view.refused_releases.until
     if look.source.offered is not None:
         yield look.source.offered.may_stop_until
 

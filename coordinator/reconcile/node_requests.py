@@ -34,9 +34,9 @@ _NOT_SET_UP = (
 )
 
 
-def call_for_nodes(look: Look) -> None:
+def request_nodes(look: Look) -> None:
     """Ask for nodes, or take back that they were asked for, as the last verdict has it."""
-    calls, found = look.view.nodes, look.scene.cache.node_requests
+    calls, found = look.view.node_request, look.scene.cache.node_requests
     rules = _rules(look)
     if found.allowed is None:
         return
@@ -57,7 +57,7 @@ def call_for_nodes(look: Look) -> None:
 
 
 def _go_on(look: Look, asks: Wanted | None, seen: Sequence[NodeRequest]) -> None:
-    calls = look.view.nodes
+    calls = look.view.node_request
     step = _within_quota(look, next_step(asks, seen, look.scene.moment.wall))
     calls.text = step.text
     if calls.attempts.refusal and step.ask:
@@ -111,7 +111,7 @@ def _is_short_of_room(look: Look) -> bool:
 
 def _asks(look: Look, rules: Provisioning) -> Wanted | None:
     """Return what is to be asked for now; a request that is there is not taken back meanwhile."""
-    view, calls = look.view, look.view.nodes
+    view, calls = look.view, look.view.node_request
     asked = view.queueing.asked
     if not _is_short_of_room(look) or not isinstance(asked, PendingGang):
         calls.refused_since = None
@@ -130,7 +130,7 @@ def _within_quota(look: Look, step: Step) -> Step:
     One that cannot be written leaves the quota to others until it is tried again.
     """
     quota, asked = look.scene.node_quota, look.view.queueing.asked
-    fails = bool(step.ask) and look.now < look.view.nodes.attempts.not_before
+    fails = bool(step.ask) and look.now < look.view.node_request.attempts.not_before
     if not isinstance(asked, PendingGang) or fails or not (step.ask or step.waits):
         quota.drop(look.view.key)
         return step
@@ -143,7 +143,7 @@ def _within_quota(look: Look, step: Step) -> Step:
 
 
 def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:
-    calls = look.view.nodes
+    calls = look.view.node_request
     calls.again_at = None
     if step.again_at is not None:
         calls.again_at = look.now + max(0.0, step.again_at - look.scene.moment.wall) + 0.001
@@ -153,7 +153,7 @@ def _note_time(look: Look, step: Step, asks: Wanted | None) -> None:
 
 def _writes(look: Look, step: Step, asks: Wanted | None) -> list[Action]:
     """Return the writes; of each request one is under way at a time, none soon after a fault."""
-    view, calls = look.view, look.view.nodes
+    view, calls = look.view, look.view.node_request
     if not look.scene.sighted or look.now < calls.attempts.not_before:
         return []
     dropped = [each for each in step.drop if each.name not in calls.writing]

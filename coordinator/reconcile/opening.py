@@ -1,4 +1,4 @@
-"""Opens the view of a gang with what its record and the pins of its pods say."""
+"""Builds the view of a gang from its Gang object and the pins of its pods."""
 
 from coordinator.gang import ending
 from coordinator.gang.eviction.endings import Evicted, endings_recorded, reason_recorded
@@ -13,11 +13,11 @@ from coordinator.gang.view import GangView
 from coordinator.queues.history import began
 from coordinator.reconcile.look import Scene
 from coordinator.reconcile.pod_writes.fences import fence_token
-from coordinator.reconcile.record.events import take_as_told
+from coordinator.reconcile.record.events import adopt_events
 from coordinator.reconcile.record.recording import read_record
 from coordinator.reconcile.status.conditions import EVICTED
 from coordinator.reconcile.surveying import any_on_node
-from coordinator.record.event_budget import Telling, share_of
+from coordinator.record.event_budget import EventBudget, share_of
 from coordinator.record.spec import is_of
 from coordinator.record.urgency import RUNNING
 from kube.codec.fields import InvalidObject, moment_of
@@ -45,11 +45,11 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
     recorded plan stands, or what nominations tell of it, until the first cycle says what it is.
     """
     view = GangView(key=key, cluster_uid=source.metadata.uid, since=scene.moment.now)
-    view.telling = Telling(share_of(view.cluster_uid))
+    view.events = EventBudget(share_of(view.cluster_uid))
     gang = scene.cache.gangs.get(key)
     if gang is not None and is_of(gang, view.cluster_uid):
         _adopt(view, gang)
-        take_as_told(view, scene.moment.now)
+        adopt_events(view, scene.moment.now)
     _adopt_hold(view, source, gang)
     view.survey.ran &= source.dispatched is None  # else what ran was elsewhere
     pods = scene.cache.members(key, view.cluster_uid)
@@ -59,7 +59,7 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
         view.queueing.planned = _planned(view) or placement_from_nominations(pods)
         view.nominating.planned_to = frozenset(pod.nominated_to for pod in pods) - {""}
     view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(source), pods)
-    _hear_kuberay(view, source, pods)
+    _adopt_provisioned(view, source, pods)
     _fence_inherited(view, pods, scene)
     return view
 
@@ -113,10 +113,10 @@ def _adopt_endings(view: GangView, gang: Gang) -> None:
     """Go on with what an earlier leader wrote that is to be stopped."""
     view.eviction.endings = endings_recorded(gang.status.evictions)
     view.eviction.told = {(each.preemptor, each.since) for each in view.eviction.endings}
-    view.late = late_starts_recorded(gang.status.late_starts, began(view))
-    view.retreat = refused_releases_recorded(gang.status.refused_releases)
+    view.late_starts = late_starts_recorded(gang.status.late_starts, began(view))
+    view.refused_releases = refused_releases_recorded(gang.status.refused_releases)
     view.breaks = breaks_recorded(gang.status.breaks)
-    view.notes.stopped = set(view.eviction.told)
+    view.logged.stopped = set(view.eviction.told)
     for condition in gang.status.conditions:
         if condition.type == EVICTED:
             view.eviction.last = Evicted(reason_recorded(condition.reason), condition.message)
@@ -147,7 +147,7 @@ def _pinned(source: GangSource, pods: list[ObservedPod]) -> Placement | None:
     return ending.on_their_way(placement, pods)
 
 
-def _hear_kuberay(view: GangView, source: GangSource, pods: list[ObservedPod]) -> None:
+def _adopt_provisioned(view: GangView, source: GangSource, pods: list[ObservedPod]) -> None:
     """Take KubeRay's word that the gang ran, unless some of its pods were not there then."""
     since = moment_of(source.provisioned_since)
     removed = since > 0 and adoption.leaves_out_pods(since, pods)

@@ -7,13 +7,13 @@ from coordinator.gang.owner_deadlines import (
     version_that_serves,
 )
 from coordinator.messages.actions import EmitEvent, Regarding
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from kube.objects import names
 from kube.objects.ray import RayJob, RayOwner, RayService
 from scheduling.model.verdict import Reason
 
 
-def hear_owner(look: Look) -> Done:
+def note_owner_deadline(look: Look) -> StepResult:
     """Note what is to be said of the owner while the gang waits, and warn where a deadline is near.
 
     A reference of a RayCluster to an owner that does not name it says nothing: anyone can refer.
@@ -23,7 +23,7 @@ def hear_owner(look: Look) -> Done:
     if view.survey.ran or owner is None:
         return NOTHING_DONE
     if isinstance(owner, RayService):
-        return _hear_service(look, owner)
+        return _note_upgrade(look, owner)
     deadline = deadline_of(owner)
     if deadline is None:
         return NOTHING_DONE
@@ -40,20 +40,20 @@ def warn_at(look: Look) -> float | None:
     return look.now + deadline.warn_at - look.scene.moment.wall
 
 
-def _hear_service(look: Look, service: RayService) -> Done:
+def _note_upgrade(look: Look, service: RayService) -> StepResult:
     serves = version_that_serves(service, look.view.key.name)
     if serves:
         look.view.owner_text = upgrade_in_words(service, serves)
     return NOTHING_DONE
 
 
-def _warning(look: Look, deadline: Deadline) -> Done:
+def _warning(look: Look, deadline: Deadline) -> StepResult:
     view, wall = look.view, look.scene.moment.wall
     if not deadline.warn_at <= wall < deadline.at:
         return NOTHING_DONE
     reason = Reason.DEADLINE_NEAR
     on = view.owner[0] if view.owner else None
-    return Done(
+    return StepResult(
         [
             EmitEvent(
                 view.key,

@@ -9,7 +9,7 @@ from coordinator.gang.pods.growth import minimums_of, without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.source import with_added, without_succeeded
 from coordinator.gang.view import GangView
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Scene
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, Scene, StepResult
 from coordinator.reconcile.pod_writes.fences import may_arrive
 from coordinator.record.spec import terms_recorded
 from kube.codec.observed_pod import ObservedPod
@@ -30,7 +30,7 @@ from scheduling.model.placement import Placement
 from scheduling.model.queue import DEFAULT_QUEUE
 
 
-def understand(look: Look) -> Done:
+def understand(look: Look) -> StepResult:
     """Read the terms; a gang that was admitted or ran goes on under recorded ones if they break."""
     view, found, pods = look.view, look.view.understood, look.pods
     lowest = lowest_priority(pods)
@@ -111,7 +111,7 @@ def _as_started(look: Look, terms: GangTerms | None) -> GangTerms | None:
     return found
 
 
-def expect_deletions(look: Look) -> Done:
+def expect_deletions(look: Look) -> StepResult:
     """Count pods whose deletion was asked for as members no more."""
     writes = look.view.pod_writes
     writes.leaving = set(writes.deleted)

@@ -1,12 +1,12 @@
-"""Gives the room back of a gang whose RayCluster is being deleted, or was opted out."""
+"""Gives back the reservation of a gang whose RayCluster is being deleted or was opted out."""
 
 from coordinator.gang import ending
 from coordinator.gang.demand import NotReady, Settled
 from coordinator.messages.actions import Action
 from coordinator.reconcile.demand import ask_for_nothing
-from coordinator.reconcile.held_start.advance import let_go
+from coordinator.reconcile.held_start.advance import resume_opted_out
 from coordinator.reconcile.held_start.quota_stakes import note_stake
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, Step, StepResult, run
 from coordinator.reconcile.pod_writes.deletions import delete_stranded_pods
 from coordinator.reconcile.pod_writes.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.pod_writes.nominations import take_back_nominations
@@ -22,7 +22,7 @@ from scheduling.model.verdict import Reason
 OPT_OUT_DELAY = 2.0  # seconds; a label that is just being set is seen by one watch before another
 
 
-def withdraw_releases(look: Look) -> Done:
+def withdraw_releases(look: Look) -> StepResult:
     """Keep of the placement what released pods are on their way to; no other pod follows them.
 
     A release that is on its way is waited for, or fenced, before its room is given up.
@@ -33,7 +33,7 @@ def withdraw_releases(look: Look) -> Done:
     return SURVEY_AGAIN
 
 
-def say_terminating(look: Look) -> Done:
+def say_terminating(look: Look) -> StepResult:
     """Say what is left of the gang."""
     text = ending.text(look.view.survey.standing, gang_holder(look.view.key).kind)
     look.view.queueing.asked = NotReady(Reason.TERMINATING, text)
@@ -56,7 +56,7 @@ WIND_DOWN: tuple[Step, ...] = (*GIVE_ROOM_BACK, say_terminating, note_stake, wri
 
 def wind_down(look: Look) -> None:
     """Keep nothing for a RayCluster that is being deleted, and release and decide nothing."""
-    look.view.telling.hush()
+    look.view.events.silence()
     run(WIND_DOWN, look)
 
 
@@ -68,7 +68,7 @@ def opt_out(look: Look) -> None:
     stays as it is, but nothing is released. Then pods that are on their way are waited for.
     """
     view = look.view
-    view.telling.hush()
+    view.events.silence()
     view.queueing.asked = Settled()
     if not look.scene.sighted or view.key.namespace not in look.scene.cache.namespaces:
         view.out_since = None
@@ -80,7 +80,7 @@ def opt_out(look: Look) -> None:
 
 def _leave(look: Look) -> None:
     reservation, eviction = look.view.reservation, look.view.eviction
-    if not let_go(look):
+    if not resume_opted_out(look):
         return
     if eviction.endings:
         eviction.finish()  # what is left of it runs on: others wait for its end in vain

@@ -46,7 +46,7 @@ class Told:
 
 
 @dataclass(slots=True)
-class Telling:
+class EventBudget:
     """What was told of one gang.
 
     `lasting` is the Event of the reason that holds now, None where none is to be told, and
@@ -72,7 +72,7 @@ class Telling:
         self.heard, self._shown = event.reason, None
         self._told[event.reason] = Told(event, now - self._renewal * (1 - self.share))
 
-    def hush(self) -> None:
+    def silence(self) -> None:
         """Tell nothing more of what holds, nor what waits to be told."""
         self.lasting = None
         self.passing.clear()

@@ -8,7 +8,7 @@ from scheduling.model.placement import Placement
 
 
 @dataclass(slots=True)
-class Notes:
+class LoggedDecisions:
     """The leader's notes for the log, of one gang.
 
     `placed` (node -> pods) is decided and not yet written; `first`: nothing was decided before it.

@@ -36,7 +36,7 @@ Status = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Bustle:
+class ClusterActivity:
     """How much goes on in the cluster.
 
     `quiet` is the time between writes that only move numbers, `came` when a gated pod of any gang
@@ -69,7 +69,13 @@ class Urgency:
         return self.since
 
     def due(
-        self, status: Status, written: Status, bustle: Bustle, now: float, *, refused: bool
+        self,
+        status: Status,
+        written: Status,
+        activity: ClusterActivity,
+        now: float,
+        *,
+        refused: bool,
     ) -> float | None:
         """When the status is to be written; None where the record says the same already.
 
@@ -88,18 +94,18 @@ class Urgency:
         if _is_awaited(status, written):
             return 0.0
         if status["reason"] in COMING:
-            return self._due_of_coming(since, status, bustle)
+            return self._due_of_coming(since, status, activity)
         if any(status.get(field) != written.get(field) for field in AT_ONCE):
-            return self._due_of_reason(since, status, written, bustle, refused=refused)
-        return self._due_of_numbers(since, status, written, bustle, refused=refused)
+            return self._due_of_reason(since, status, written, activity, refused=refused)
+        return self._due_of_numbers(since, status, written, activity, refused=refused)
 
-    def _due_of_coming(self, since: float, status: Status, bustle: Bustle) -> float:
+    def _due_of_coming(self, since: float, status: Status, activity: ClusterActivity) -> float:
         """When it is due that pods or a verdict are missing, which mostly come by themselves."""
         if status["phase"] not in (GATHERING, QUEUED):
             return since + SETTLE_DELAY  # the gang had all of its pods before
         if status["reason"] == Reason.PENDING:
             return min(self.said_since + QUIET_DELAY, since + GATHER_LIMIT)
-        came = max(self.said_since, bustle.came)
+        came = max(self.said_since, activity.came)
         return min(came + GATHER_DELAY, since + GATHER_LIMIT)
 
     def sent(self, status: Status, written: Status, now: float) -> None:
@@ -128,24 +134,36 @@ class Urgency:
         return max(quiet, min(longer, QUIET_DELAY))
 
     def _due_of_reason(
-        self, since: float, status: Status, written: Status, bustle: Bustle, *, refused: bool
+        self,
+        since: float,
+        status: Status,
+        written: Status,
+        activity: ClusterActivity,
+        *,
+        refused: bool,
     ) -> float:
         """When it is due that another phase or reason holds."""
         if refused:
-            return self._due_of_refusal(since, status, written, bustle)
+            return self._due_of_refusal(since, status, written, activity)
         is_sent = (written.get("phase"), status["phase"]) == (QUOTA_RESERVED, ADMITTED)
         return since + SETTLE_DELAY if is_sent else 0.0  # its cluster mostly starts it by then
 
     def _due_of_refusal(
-        self, since: float, status: Status, written: Status, bustle: Bustle
+        self, since: float, status: Status, written: Status, activity: ClusterActivity
     ) -> float:
         """When it is due that a gang waits, or waits for another reason than before."""
         told = written.get("phase") == QUEUED and status["reason"] not in LASTING
-        quiet = self.written_at + min(bustle.quiet, QUIET_DELAY) if told else 0.0
+        quiet = self.written_at + min(activity.quiet, QUIET_DELAY) if told else 0.0
         return max(since + SETTLE_DELAY, quiet)
 
     def _due_of_numbers(
-        self, since: float, status: Status, written: Status, bustle: Bustle, *, refused: bool
+        self,
+        since: float,
+        status: Status,
+        written: Status,
+        activity: ClusterActivity,
+        *,
+        refused: bool,
     ) -> float:
         match status["phase"]:
             case "Queued" if not refused:
@@ -153,10 +171,10 @@ class Urgency:
             case "Admitted":
                 return since + QUIET_DELAY
             case "Running":
-                return max(since + SETTLE_DELAY, self.written_at + bustle.quiet)
+                return max(since + SETTLE_DELAY, self.written_at + activity.quiet)
             case _:
                 same = status.get("position") == written.get("position")
-                return since + self.delay_of(bustle.quiet, later=same)
+                return since + self.delay_of(activity.quiet, later=same)
 
 
 def _is_awaited(status: Status, written: Status) -> bool:

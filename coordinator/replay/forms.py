@@ -22,7 +22,7 @@ import msgspec
 IS = "is"
 """The key under which an object names its kind: a keyword of Python, so no field has this name."""
 
-KINDS: Mapping[str, str] = {}
+KINDS: Mapping[str, str] = {"WatchLost": "SightLost", "WatchRecovered": "SightRegained"}
 """The kinds of classes that were renamed, by their name of today: older recordings stay good."""
 
 Hint: TypeAlias = Any

@@ -52,9 +52,9 @@ def watch_sink(feed: Feed, watch: str, translate: Translate[T]) -> Sink[T]:
     def event_of(told: WatchEvent[T]) -> Event | None:
         match told:
             case Blind():
-                return happened.SightLost(watch)
+                return happened.WatchLost(watch)
             case Sighted():
-                return happened.SightRegained(watch)
+                return happened.WatchRecovered(watch)
             case _:
                 return translate(told)
 

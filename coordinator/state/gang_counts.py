@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from coordinator.gang.view import GangView
-from coordinator.queues.ledger import Held
+from coordinator.queues.queue_usage import Held
 from scheduling.model.gang import GangKey
 
 K = TypeVar("K")

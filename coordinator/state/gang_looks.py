@@ -17,15 +17,15 @@ from coordinator.reconcile.next_wake import wake_at
 from coordinator.reconcile.submitter import room_beside
 from coordinator.reconcile.together.starts import due_beside, shown, to_tell
 from coordinator.record.event_budget import spacing_of
-from coordinator.record.urgency import Bustle
+from coordinator.record.urgency import ClusterActivity
 from coordinator.state.agenda import LATER
 from coordinator.state.cycle.device_facts import devices_left
 from coordinator.state.cycle.joining import joined_since
 from coordinator.state.cycle.run_cycle import NO_PLACEMENT
-from coordinator.state.gang_views import note_astray, view_of
+from coordinator.state.gang_usage import count_for_metrics, count_held, learn_duration
+from coordinator.state.gang_views import note_misnominated, view_of
 from coordinator.state.known import Known
-from coordinator.state.offers import see_to_offer
-from coordinator.state.queue_usage import count_for_metrics, count_held, learn_duration
+from coordinator.state.offers import reconcile_offer
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import Gang
 from reservation.release_order import is_ordered
@@ -57,7 +57,7 @@ def scene_of(known: Known, moment: Moment) -> Scene:
         epoch=known.term.epoch,
         patience=known.patience,
         moment=moment,
-        bustle=Bustle(known.cycles.quiet, known.came_at),
+        activity=ClusterActivity(known.cycles.quiet, known.came_at),
         sighted=not known.blind,
         inherited=known.term.inherited,
         allowed=known.allowed,
@@ -68,7 +68,7 @@ def scene_of(known: Known, moment: Moment) -> Scene:
         lines=known.agenda.lines,
         views=known.views,
         decided=known.cycles.memory is not None,
-        astray=known.term.astray,
+        misnominated=known.term.misnominated,
         reserved=known.room.holders,
         pace=known.term.pace,
         turns=known.turns,
@@ -132,7 +132,7 @@ def look_at(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     known.agenda.in_turn.pop(key, None)
     news = [*_told_of(known, key, scene.moment.now)]
     actions = [*news, *_advance_gang(known, key, scene), *_take_back_left(known, key, scene)]
-    actions += see_to_offer(known, key, scene.moment)
+    actions += reconcile_offer(known, key, scene.moment)
     _bound_waiting(known, key)
     count_held(known, key)
     count_for_metrics(known, key, scene.moment.now)
@@ -203,7 +203,7 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     asks = view.question
     known.agenda.cycle_wanted |= asks is not None and asks != asked
     spacing = spacing_of(len(known.cycles.waiting))
-    look.actions = view.telling.sift(look.actions, look.now, spacing)
+    look.actions = view.events.sift(look.actions, look.now, spacing)
     known.agenda.wake(key, wake_at(look))
     return [*look.actions, *decisions(look)]
 
@@ -229,7 +229,7 @@ def _follow_up(known: Known, look: Look) -> None:
     """Bring the course, the window and the reserved room in line with what was found."""
     view, placement = look.view, look.view.reservation.placement
     in_steps = is_ordered(placement or NO_PLACEMENT) or view.together.due_beside is not None
-    view.course.begin(view.survey.standing, view.pod_writes.inflight, in_steps=in_steps)
+    view.expected_changes.begin(view.survey.standing, view.pod_writes.inflight, in_steps=in_steps)
     known.agenda.cycle_wanted |= view.eviction.reopen(look.now)
     if view.key in known.term.window and not is_starting(view):
         known.term.window.leave(view.key)
@@ -240,7 +240,7 @@ def _follow_up(known: Known, look: Look) -> None:
         known.agenda.cycle_wanted |= known.room.update(view, look.pods)
     known.room.note_plan(view)
     _end_record_of_offer(known, look)
-    note_astray(known, view, view.nominating.blocked_nodes_at(look.now))
+    note_misnominated(known, view, view.nominating.blocked_nodes_at(look.now))
 
 
 def _end_record_of_offer(known: Known, look: Look) -> None:

@@ -82,7 +82,7 @@ def _move(offered: Reservation, mine: Reservation) -> None:
 
 
 def _drop(known: Known, view: GangView, scene: Scene) -> None:
-    note_astray(known, view, frozenset())
+    note_misnominated(known, view, frozenset())
     known.orphan_reservations.keep(view, scene.moment.now + scene.patience.arrival)
     known.agenda.cycle_wanted |= known.submitter_room.end(view.key)
     known.agenda.cycle_wanted |= known.room.release(view)
@@ -95,19 +95,21 @@ def _drop(known: Known, view: GangView, scene: Scene) -> None:
     known.agenda.wake(view.key, None)
     known.agenda.lines.drop(view.key)
     names = view.reservation.together.members
-    known.agenda.dirty |= heedful(known, (GangKey(view.key.namespace, name) for name in names))
+    known.agenda.dirty |= group_dependents(
+        known, (GangKey(view.key.namespace, name) for name in names)
+    )
 
 
-def heedful(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
+def group_dependents(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
     """Return those of some gangs that go by what becomes of others of their group."""
     views = (known.views.get(key) for key in keys)
     return {view.key for view in views if view is not None and goes_by_others(view)}
 
 
-def note_astray(known: Known, view: GangView, nodes: frozenset[str]) -> None:
+def note_misnominated(known: Known, view: GangView, nodes: frozenset[str]) -> None:
     """Have gangs looked at whose releases waited for the end of nominations of this one."""
-    before = known.term.astray.pop(view.key, frozenset())
+    before = known.term.misnominated.pop(view.key, frozenset())
     if nodes:
-        known.term.astray[view.key] = nodes
+        known.term.misnominated[view.key] = nodes
     for node in before - nodes:
         known.agenda.dirty |= {view.key, *known.room.gangs_on(node)}

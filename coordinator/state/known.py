@@ -18,8 +18,8 @@ from coordinator.messages.clock import Patience
 from coordinator.queues.ages import Ages
 from coordinator.queues.fair_share import FairShareLedger
 from coordinator.queues.learned_durations import DurationLedger
-from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.node_quota import NodeQuota
+from coordinator.queues.queue_usage import QuotaLedger
 from coordinator.queues.registry import BUILT_IN, Outward, QueueRegistry
 from coordinator.queues.reports import QueueReports
 from coordinator.queues.waiting_limit import WaitingLimit
@@ -151,7 +151,7 @@ class Term:
     """Of the gangs that others are to be stopped for."""
     resumptions: dict[str, Resumption] = field(default_factory=dict)
     """Of the RayJobs, by uid, that Muster suspended."""
-    astray: dict[GangKey, frozenset[str]] = field(default_factory=dict)
+    misnominated: dict[GangKey, frozenset[str]] = field(default_factory=dict)
     """By gang the nodes on which nothing is released until nominations to them are taken back."""
     left: dict[GangKey, Left] = field(default_factory=dict)
     """By gang the nominated pods whose RayCluster is gone."""

@@ -120,7 +120,7 @@ class _Look:
         return view is not None and view.reservation.placement is not None and view.survey.durable
 
 
-def see_to_offer(known: Known, key: GangKey, moment: Moment) -> Iterator[OfferAction]:
+def reconcile_offer(known: Known, key: GangKey, moment: Moment) -> Iterator[OfferAction]:
     """Yield the write that an offer lacks, and have it looked at when time alone changes it."""
     form = known.cache.offers.get(key)
     if form is None:

@@ -22,9 +22,9 @@ from coordinator.queues.status import (
     with_usage,
 )
 from coordinator.queues.write_budget import NEVER
+from coordinator.state.average_usage import settle_usage
 from coordinator.state.cycle.device_facts import class_resources
 from coordinator.state.known import Known
-from coordinator.state.usage import settle_usage
 from kube.objects.names import QUEUE_FINALIZER
 from kube.objects.queues.queue import GangQueue
 from runtime.controller.moment import Moment

@@ -32,7 +32,7 @@ from scheduling.model.pod import PodShape
 from scheduling.model.preemption import GangPart
 from scheduling.model.verdict import Admitted
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.scoring.stranded_devices import PARTS
+from scheduling.scoring.node_scores import PARTS
 from scheduling.state.node_table import NodeTable
 
 GPU: Final = "nvidia.com/gpu"

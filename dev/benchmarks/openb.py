@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from scheduling.model.amounts import Amounts, Mask, Positions
-from scheduling.scoring.stranded_devices import PARTS
+from scheduling.scoring.node_scores import PARTS
 
 MEBIBYTE = 2**20
 

@@ -7,7 +7,7 @@ the figures stand beside those published with it: pods come one at a time and no
 fits nowhere fails; they come until 130 % of the GPUs have been asked for. Equal scores fall to the
 first node of an order that is drawn once per seed. A share of a GPU goes to the device it fills
 best; devices are modelled here only, the rule is the product's own
-(`scheduling.scoring.stranded_devices`).
+(`scheduling.scoring.node_scores`).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from benchmarks.figures import Panel, draw
 from benchmarks.openb import MOST_ON_NODE, Cluster, Machine, Pod, arrivals, read_machines, read_pods
 from scheduling.model.amounts import Amounts, Positions
-from scheduling.scoring.stranded_devices import PARTS, strands, typical_use
+from scheduling.scoring.node_scores import PARTS, strands, typical_use
 
 Curve = NDArray[np.float64]
 Score = Callable[[Pod, Positions], Amounts]

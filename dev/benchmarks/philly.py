@@ -32,7 +32,7 @@ from scheduling.model.placement import Placement
 from scheduling.model.pod import PodShape
 from scheduling.model.verdict import Admitted
 from scheduling.placement import independent
-from scheduling.scoring.stranded_devices import Cost, best_nodes
+from scheduling.scoring.node_scores import Cost, best_nodes
 from scheduling.state.node_table import NodeTable
 
 GPU = "nvidia.com/gpu"

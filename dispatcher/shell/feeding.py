@@ -1,4 +1,4 @@
-"""Makes of what watches tell the events of the state machine."""
+"""Turns events of watches into events of the state machine."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ import orjson
 
 from extender.wire.node_lists import NodeList, read_names
 from kube.objects.core import Pod
-from scheduling.scoring.stranded_devices import POINTS
+from scheduling.scoring.node_scores import POINTS
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from scheduling.model.placement import Placement
 from scheduling.model.preemption import Preemption
 from scheduling.model.verdict import Refusal
 from scheduling.preemption.holds import Holds
-from scheduling.preemption.preempting import NoPreemption, Preempting
 from scheduling.preemption.search import Outlook
+from scheduling.preemption.victims import NoPreemption, Preempting
 from scheduling.queueing.order import QueueOrder
 
 

@@ -14,7 +14,7 @@ from scheduling.diagnosis.refusals import never
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Positions
 from scheduling.model.verdict import Decision, Refusal
-from scheduling.preemption.preempting import Preempting
+from scheduling.preemption.victims import Preempting
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.refusal_refresh import (
     BEHIND,

@@ -12,9 +12,9 @@ from scheduling.devices.node_devices import NodeDevices, selection
 from scheduling.devices.outcome import Doubt, NotAllocated
 from scheduling.devices.outcome import Refusal as Refused
 from scheduling.devices.room import DeviceRoom
+from scheduling.diagnosis.amount_texts import bounded, shown, written
 from scheduling.diagnosis.causes import NoDevices
 from scheduling.diagnosis.shortfall import how_many_fit, numbers_alone, wanted_pods
-from scheduling.diagnosis.wording import bounded, shown, written
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import MEMORY
 from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest

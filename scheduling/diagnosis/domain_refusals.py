@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from scheduling.diagnosis.amount_texts import bounded
 from scheduling.diagnosis.causes import Domain, NoDomain, ReplicasShort
 from scheduling.diagnosis.shortfall import listed, numbers_alone, wanted_pods
-from scheduling.diagnosis.wording import bounded
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.claim_effect import BIND_IT
 from scheduling.model.gang import Group

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from scheduling.diagnosis.amount_texts import amount_down
 from scheduling.diagnosis.partial_fit import Wanted
 from scheduling.diagnosis.shortfall import wanted_pods
-from scheduling.diagnosis.wording import amount_down
 from scheduling.filters.feasibility import feasible
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import is_device

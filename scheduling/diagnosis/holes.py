@@ -21,7 +21,7 @@ import numpy as np
 from scheduling.filters.node_removal import staying
 from scheduling.model.amounts import CPU, MEMORY, PODS, Amounts, Mask, Positions
 from scheduling.model.node import Taint
-from scheduling.scoring.stranded_devices import PARTS, median_use, sample, served, use_beside
+from scheduling.scoring.node_scores import PARTS, median_use, sample, served, use_beside
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 
 SIZES = (1, 2, 4, 8)

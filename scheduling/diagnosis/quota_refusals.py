@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 
-from scheduling.diagnosis.wording import amount_up, bounded, lasting, written
+from scheduling.diagnosis.amount_texts import amount_up, bounded, lasting, written
 from scheduling.model.amounts import Amounts
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.quantity import request_amount

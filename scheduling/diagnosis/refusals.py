@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from scheduling.diagnosis import never_fits
+from scheduling.diagnosis.amount_texts import bounded, shown
 from scheduling.diagnosis.device_classes import allocated_otherwise
 from scheduling.diagnosis.partial_fit import (
     Wanted,
@@ -26,7 +27,6 @@ from scheduling.diagnosis.shortfall import (
     sentences,
     wanted_pods,
 )
-from scheduling.diagnosis.wording import bounded, shown
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.pod_topology_spread import Lack, Stop
 from scheduling.filters.volumes.claim_effect import BIND_IT, spoken

@@ -6,11 +6,11 @@ from typing import assert_never
 import numpy as np
 
 from scheduling.diagnosis import never_fits
+from scheduling.diagnosis.amount_texts import amount_down, amount_up, number_of_nodes, written
 from scheduling.diagnosis.never_fits import Never, TooLarge, TooMany, TooScattered
 from scheduling.diagnosis.partial_fit import Attempt, Part, Wanted
 from scheduling.diagnosis.shortage import NO_NODE, shortage
 from scheduling.diagnosis.unmatched_labels import in_words, unmatched
-from scheduling.diagnosis.wording import amount_down, amount_up, number_of_nodes, written
 from scheduling.filters.feasibility import rejections
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.node_volume_limits import is_attach

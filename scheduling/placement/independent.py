@@ -22,7 +22,7 @@ from scheduling.model.amounts import Amounts, Positions, Requests, exact_sum
 from scheduling.model.gang import Group
 from scheduling.model.pod import PodShape
 from scheduling.placement.exact_search import Demand, Found, Nothing, OutOfSteps, search
-from scheduling.scoring.stranded_devices import best_nodes, no_cost
+from scheduling.scoring.node_scores import best_nodes, no_cost
 from scheduling.state.node_snapshot import NodeSnapshot
 
 

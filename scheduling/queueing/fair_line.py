@@ -10,9 +10,9 @@ from math import inf
 
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import Ordering, Queue
+from scheduling.queueing.average_usage import Held
 from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.line import Line, Place, place_of, requests_of
-from scheduling.queueing.usage import Held
 
 
 def line_of(queue: Queue) -> Line:

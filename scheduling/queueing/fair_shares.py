@@ -14,8 +14,8 @@ import numpy as np
 
 from scheduling.model.amounts import CPU, MEMORY, Amounts, Mask, is_device
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.queueing.average_usage import NOW, Average, Held, MovedUsages, QueueUsage
 from scheduling.queueing.quota_tree import MOST, QuotaTree, Shares
-from scheduling.queueing.usage import NOW, Average, Held, MovedUsages, QueueUsage
 
 AGED = -1.0
 """The share of gangs that have waited too long: for them arrival alone counts."""

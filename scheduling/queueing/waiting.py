@@ -10,11 +10,11 @@ import numpy as np
 
 from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, PendingGang
+from scheduling.queueing.average_usage import MovedUsages
 from scheduling.queueing.fair_line import FairLine, line_of
 from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.line import Line, requests_of
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.usage import MovedUsages
 
 EVERY = slice(None)
 

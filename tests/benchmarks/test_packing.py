@@ -10,7 +10,7 @@ import pytest
 from benchmarks import packing
 from benchmarks.openb import Cluster, Machine, Pod, arrivals, read_machines, read_pods
 from benchmarks.packing import ARRIVED, RULES, main, measured, run, seeds_of
-from scheduling.scoring.stranded_devices import PARTS
+from scheduling.scoring.node_scores import PARTS
 
 GIB = 2**30
 MACHINES = [

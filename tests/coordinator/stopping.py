@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from coordinator.state.cycle.preemptible import parts_of
 from coordinator.state.cycle.preemption_trials import propose
 from scheduling.model.preemption import GangPart, Preemption
@@ -59,9 +59,9 @@ def go_until(world: World, happened: Callable[[], object], *, steps: int = 400) 
 @contextlib.contextmanager
 def out_of_sight(world: World, watch: str = "raypods") -> Iterator[None]:
     """A watch of the leader is down until the block ends."""
-    world.leader.handle([SightLost(watch)])
+    world.leader.handle([WatchLost(watch)])
     yield
-    world.leader.handle([SightRegained(watch)])
+    world.leader.handle([WatchRecovered(watch)])
 
 
 def ending(world: World, name: str) -> list[Json]:

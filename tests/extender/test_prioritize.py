@@ -16,7 +16,7 @@ from scheduling.filters import free_capacity
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.amounts import Amounts, Positions
 from scheduling.model.pod import PodShape
-from scheduling.scoring.stranded_devices import points
+from scheduling.scoring.node_scores import points
 from tests.extender.worlds import (
     GPU,
     Json,

@@ -13,7 +13,7 @@ from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.scoring import lexical_order
-from scheduling.scoring.stranded_devices import SAMPLE, best_nodes, order_nodes, sample, typical_use
+from scheduling.scoring.node_scores import SAMPLE, best_nodes, order_nodes, sample, typical_use
 from scheduling.state.node_snapshot import NodeSnapshot
 from scheduling.state.node_table import node_snapshot_of
 from tests.examples import examples

@@ -22,10 +22,10 @@ from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.preemption import GangPart, Preemption
 from scheduling.model.queue import Queue
 from scheduling.model.verdict import Admitted, Decision, Refusal, Verdict
+from scheduling.queueing.average_usage import QueueUsage
 from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.queues import Holding, Queues
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.usage import QueueUsage
 from scheduling.queueing.waiting import WaitingGangs
 from scheduling.state.node_snapshot import NodeSnapshot
 from tests.builders import GPU, columns, gang, group, node, shape

@@ -1,1 +1,1 @@
-"""What of one gang is to be evicted, and how it is stopped whole."""
+"""The evictions of one gang, and the method by which a whole gang is stopped."""

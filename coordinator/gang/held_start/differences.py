@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from coordinator.gang.held_start.learned_pods import by_pod_set
 from kube.codec.observed_pod import ObservedPod
-from scheduling.diagnosis.wording import written
+from scheduling.diagnosis.amount_texts import written
 from scheduling.model.pod import PodShape
 
 SETS_NAMED = 3

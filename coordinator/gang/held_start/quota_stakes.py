@@ -7,7 +7,7 @@ from kube.foreseen.namespace_quota import Charges
 
 
 @dataclass(slots=True)
-class QuotaShare:
+class QuotaStake:
     """What ResourceQuotas count of the gang. Written by `reconcile.held_start.quota_stakes`."""
 
     text: str = ""

@@ -1,4 +1,4 @@
-"""Keeps the held start of one gang: its phase, and what outlasts phases."""
+"""Keeps the held start of one gang: its phase, and the state that outlasts a phase."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -69,7 +69,7 @@ class Expected:
 
 
 @dataclass(slots=True)
-class Tries:
+class FailedStarts:
     """Starts in vain in a row, and what follows from them."""
 
     returns: int = 0
@@ -119,7 +119,7 @@ class HeldStart:
     write: SourceWrite = field(default_factory=SourceWrite)
     expected: Expected = field(default_factory=Expected)
     learned: LearnedPods = field(default_factory=LearnedPods)
-    tries: Tries = field(default_factory=Tries)
+    tries: FailedStarts = field(default_factory=FailedStarts)
 
     @property
     def phase(self) -> Phase:
@@ -187,5 +187,5 @@ def held_recorded(written: GangHeld | None) -> HeldStart:
     known = {str(phase): state for phase, state in STATES.items()}
     if written is None or written.phase not in known:
         return HeldStart()
-    tries = Tries(pauses=written.failures, set_back_until=moment_of(written.until))
+    tries = FailedStarts(pauses=written.failures, set_back_until=moment_of(written.until))
     return HeldStart(known[written.phase](written.generation), tries=tries)

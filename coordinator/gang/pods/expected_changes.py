@@ -1,4 +1,4 @@
-"""Tells steps of a pod that were decided from changes that need a look at its gang.
+"""Tells expected changes of a starting pod (bound, ready) from those that need a look.
 
 Most of what happens to the pods of a gang that starts is that: one after another they are released,
 bound and become ready. None of it changes what is to be done next, but for the last of each: so the
@@ -14,7 +14,7 @@ from reservation.slots import kind_of
 
 
 @dataclass(slots=True)
-class Course:
+class ExpectedChanges:
     """The pods of a gang that have a step before them, as they were when it was last looked at.
 
     All are uids: of pods yet to be bound, and yet to be ready. Where the release is `in_steps`,

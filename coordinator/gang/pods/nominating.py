@@ -1,4 +1,4 @@
-"""Holds the writes of nominations of one gang, and where its pods belong."""
+"""Tracks one gang's writes of nominatedNodeName, and the node where each pod belongs."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -89,7 +89,7 @@ class Nominating:
     """Others wait for the end of those that are under way."""
     next_at: float | None = None
     """When time alone has something to be written."""
-    astray: dict[str, float] = field(default_factory=dict)
+    misnominated: dict[str, float] = field(default_factory=dict)
     """The nodes to which pods are nominated that should not be: until then nothing is released
     there."""
     planned_to: frozenset[str] = NOWHERE
@@ -117,13 +117,15 @@ class Nominating:
 
     def mark_misnominated(self, nodes: frozenset[str], now: float) -> None:
         """Note the nodes to which pods are nominated that should not be."""
-        self.astray = {node: self.astray.get(node, now + LONGEST_ASTRAY) for node in nodes}
-        for until in (each for each in self.astray.values() if each > now):
+        self.misnominated = {
+            node: self.misnominated.get(node, now + LONGEST_ASTRAY) for node in nodes
+        }
+        for until in (each for each in self.misnominated.values() if each > now):
             self.due_by(until)
 
     def blocked_nodes_at(self, now: float) -> frozenset[str]:
         """Return the nodes on which nothing is released for it now."""
-        return frozenset(node for node, until in self.astray.items() if now < until)
+        return frozenset(node for node, until in self.misnominated.items() if now < until)
 
     def due_by(self, at: float) -> None:
         """Note a moment at which something may be written."""

@@ -7,7 +7,7 @@ from coordinator.gang.pods.kept_slots import Kept, Start
 
 
 @dataclass(slots=True)
-class Unmade:
+class MissingPods:
     """How many pods of the gang there are while some are missing, and since when so many."""
 
     exist: int
@@ -38,7 +38,7 @@ class Repairs:
     """When pods that Muster did not release may be deleted."""
     pod_removed: bool = False
     """Muster has deleted a pod of the gang, or an earlier leader may have."""
-    unmade: Unmade | None = None
+    unmade: MissingPods | None = None
     bind_refusal: str = ""
     """What kube-scheduler said of late against a pod on its node."""
     settled: frozenset[str] | None = None

@@ -9,7 +9,7 @@ from kube.objects.gang import GangRefusedReleases
 
 
 @dataclass(slots=True)
-class Retreat:
+class RefusedReleases:
     """Gives the placement up because a release is refused.
 
     Written by `reconcile.setbacks.refused_releases`.
@@ -27,15 +27,15 @@ class Retreat:
     """Why the last time."""
 
 
-def refused_releases_json(retreat: Retreat) -> dict[str, Any]:
+def refused_releases_json(refused: RefusedReleases) -> dict[str, Any]:
     """Write the count down as the record holds it."""
-    if not retreat.count:
+    if not refused.count:
         return {}
-    return {"count": retreat.count, "until": stamp_of(retreat.until)}
+    return {"count": refused.count, "until": stamp_of(refused.until)}
 
 
-def refused_releases_recorded(written: GangRefusedReleases | None) -> Retreat:
+def refused_releases_recorded(written: GangRefusedReleases | None) -> RefusedReleases:
     """Read the count that a record holds."""
     if written is None:
-        return Retreat()
-    return Retreat(count=written.count, until=moment_of(written.until))
+        return RefusedReleases()
+    return RefusedReleases(count=written.count, until=moment_of(written.until))

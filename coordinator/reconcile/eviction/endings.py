@@ -17,10 +17,10 @@ from coordinator.reconcile.demand import ask_for_nothing
 from coordinator.reconcile.eviction.evictions import ending_pods, stop, tell_of_endings
 from coordinator.reconcile.eviction_dry_run import deletes_in_the_end, stop_method_of, why_kept
 from coordinator.reconcile.held_start.quota_stakes import note_stake
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, Step, StepResult, run
 from coordinator.reconcile.pod_writes.fences import fence_gated_pods, gated, withdraw
 from coordinator.reconcile.pod_writes.nominations import take_back_nominations
-from coordinator.reconcile.record.events import tell_user
+from coordinator.reconcile.record.events import emit_events
 from coordinator.reconcile.record.recording import endings_written, sync_record, write_record
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.winding_down import withdraw_releases
@@ -38,7 +38,7 @@ def is_under_way(view: GangView) -> bool:
     return bool(view.eviction.endings) and endings_written(view)
 
 
-def drop_ended_slots(look: Look) -> Done:
+def drop_ended_slots(look: Look) -> StepResult:
     """Drop the slots of surplus that ends once its pods hold them or are gone.
 
     A slot stays while one like it is still to be taken: a pod that holds it would else be counted
@@ -67,7 +67,7 @@ def _note_slots(look: Look) -> None:
             slots[pod.uid] = slot
 
 
-def settle_endings(look: Look) -> Done:
+def settle_endings(look: Look) -> StepResult:
     """Drop what has ended, and undo what is needed no more and was not begun."""
     eviction = look.view.eviction
     if eviction.whole is not None:
@@ -81,7 +81,7 @@ def settle_endings(look: Look) -> Done:
     return NOTHING_DONE
 
 
-def count_out(look: Look) -> Done:
+def remove_ended_members(look: Look) -> StepResult:
     """Count the pods that end as members no more; of a gang that may yet go on all are."""
     view = look.view
     if not is_under_way(view) or _may_be_undone(look):
@@ -90,13 +90,13 @@ def count_out(look: Look) -> Done:
     return SURVEY_AGAIN
 
 
-def give_room_back(look: Look) -> Done:
+def give_room_back(look: Look) -> StepResult:
     """Keep of the placement of a gang that ends what its released pods are on their way to."""
     goes = is_under_way(look.view) and not _may_be_undone(look)
     return withdraw_releases(look) if goes else NOTHING_DONE
 
 
-def have_objects_deleted(look: Look) -> Done:
+def have_objects_deleted(look: Look) -> StepResult:
     """Have all objects of the gang deleted, which the record asks for from now on.
 
     It is held again from the next look on, so that it is not undone: its pods may go at any time.
@@ -108,7 +108,7 @@ def have_objects_deleted(look: Look) -> Done:
     return NOTHING_DONE
 
 
-def say_stopped(look: Look) -> Done:
+def say_stopped(look: Look) -> StepResult:
     """Have the gang wait for its own end."""
     whole = look.view.eviction.whole or look.view.eviction.last
     if whole is not None:
@@ -116,11 +116,11 @@ def say_stopped(look: Look) -> Done:
     return NOTHING_DONE
 
 
-def carry_out(look: Look) -> Done:
+def carry_out(look: Look) -> StepResult:
     """Ask for the evictions that are missing."""
     if not is_under_way(look.view) or not look.scene.sighted:
         return NOTHING_DONE
-    return Done([*tell_of_endings(look), *stop(look)])
+    return StepResult([*tell_of_endings(look), *stop(look)])
 
 
 STOP: tuple[Step, ...] = (
@@ -128,14 +128,14 @@ STOP: tuple[Step, ...] = (
     understand,
     expect_deletions,
     settle_endings,
-    count_out,
+    remove_ended_members,
     give_room_back,
     ask_for_nothing,
     say_stopped,
     have_objects_deleted,
     note_stake,
     write_record,
-    tell_user,
+    emit_events,
     fence_gated_pods,
     take_back_nominations,
     carry_out,
@@ -150,7 +150,7 @@ def stop_gang(look: Look) -> None:
 # --- what is left of an ending --------------------------------------------------------------------
 
 
-def _settle_whole(look: Look, ending: Ending) -> Done:
+def _settle_whole(look: Look, ending: Ending) -> StepResult:
     view, eviction = look.view, look.view.eviction
     left = covered(ending, view.understood.terms, look.pods)
     undo = _may_be_undone(look) and look.scene.sighted
@@ -221,7 +221,7 @@ def _is_needless(look: Look, ending: Ending) -> bool:
     return not (view.asks_for_minimum and _may_stop(view, look))
 
 
-def say_why_not_stopped(look: Look) -> Done:
+def say_why_not_stopped(look: Look) -> StepResult:
     """Say of a gang that was to end that it runs on, and why; once it may a cycle is due."""
     eviction = look.view.eviction
     if not eviction.endings:
@@ -276,7 +276,7 @@ def _settled(look: Look, ending: Ending) -> Ending:
     return replace(ending, replicas=tuple(each for each in ending.replicas if each in left))
 
 
-def _return_slots(look: Look, pods: Iterable[ObservedPod]) -> Done:
+def _return_slots(look: Look, pods: Iterable[ObservedPod]) -> StepResult:
     """Give those of these pods their slots back that stay: these were dropped with the decision.
 
     A pod without one would take that of the next that is placed there.

@@ -8,10 +8,10 @@ from coordinator.gang.held_start.phases import Phase, Sign, Waiting
 from coordinator.gang.held_start.start import TEXT_LIMIT
 from coordinator.reconcile.held_start import dispatching
 from coordinator.reconcile.held_start.quota_claims import ends_at
+from coordinator.reconcile.held_start.resuming import WAIT
 from coordinator.reconcile.held_start.resuspension import doubted_at
 from coordinator.reconcile.held_start.source_writes import resume_source
 from coordinator.reconcile.held_start.suspending import SUSPEND
-from coordinator.reconcile.held_start.waiting import WAIT
 from coordinator.reconcile.look import Look, run
 from kube.gang.source import Stage
 from scheduling.model.verdict import Reason
@@ -40,7 +40,7 @@ def hold(look: Look) -> None:
     run(WAIT if waits else SUSPEND, look)
 
 
-def let_go(look: Look) -> bool:
+def resume_opted_out(look: Look) -> bool:
     """Resume the RayCluster of a gang that is opted out; say whether that is over."""
     held = look.view.held
     ours = look.source.dispatched is None and (held.holds or look.source.is_held)
@@ -104,9 +104,9 @@ def _is_unrecorded(look: Look) -> bool:
 
 def _keep_late_starts(look: Look, before: int) -> None:
     """Count late starts on where none but Muster changed the RayCluster: that is no edit."""
-    late, now = look.view.late, look.source.metadata.generation
+    late, now = look.view.late_starts, look.source.metadata.generation
     if late is not None and late.of.generation == before and now == before + 1:
-        look.view.late = replace(late, of=replace(late.of, generation=now))
+        look.view.late_starts = replace(late, of=replace(late.of, generation=now))
 
 
 def _notice_stage(look: Look, stage: Stage) -> None:

@@ -11,7 +11,7 @@ from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.start import TEXT_LIMIT
 from coordinator.gang.view import GangView
 from coordinator.queues.history import since
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from scheduling.model.queue import WhenBlocked
 from scheduling.model.verdict import Reason
 
@@ -25,7 +25,7 @@ def may_run_elsewhere(look: Look) -> bool:
     return found is not None and found.is_open
 
 
-def hear_of_end(look: Look) -> Done:
+def hear_of_end(look: Look) -> StepResult:
     """Have a gang wait anew whose attempt was closed: the quota that it had was for that one."""
     found, view = look.source.dispatched, look.view
     if found is None or found.is_open or found.attempt <= view.reservation.closed:
@@ -37,7 +37,7 @@ def hear_of_end(look: Look) -> Done:
     return SURVEY_AGAIN
 
 
-def forget_why_back(look: Look) -> Done:
+def forget_why_back(look: Look) -> StepResult:
     """Say no more why it came back, once it is sent away again."""
     found = look.source.dispatched
     if found is not None and found.is_recorded:
@@ -45,7 +45,7 @@ def forget_why_back(look: Look) -> Done:
     return NOTHING_DONE
 
 
-def let_others_have_its_quota(look: Look) -> Done:
+def let_others_have_its_quota(look: Look) -> StepResult:
     """Have a gang wait that no cluster has room for, where gangs of its queue wait for quota."""
     due, view = _lets_go_at(look), look.view
     if due is None or look.now < due or not any(map(_lacks_quota, _beside(look))):

@@ -3,11 +3,11 @@
 from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
 from coordinator.gang.held_start.foresight import Foresight, foresight_of, pods_of
 from coordinator.reconcile.held_start.source_writes import as_it_is
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from kube.foreseen.gang import Outlook
 
 
-def foresee(look: Look) -> Done:
+def foresee(look: Look) -> StepResult:
     """Have foreseen pods stand for those of the gang in this look.
 
     One that a person suspended asks for none, and takes no part of what may be foreseen.
@@ -36,7 +36,7 @@ def read_templates(look: Look) -> None:
         expected.foresight, expected.read = _foresight(look, outlook), (source, rules.edition)
 
 
-def have_nothing_asked(look: Look) -> Done:
+def have_nothing_asked(look: Look) -> StepResult:
     """Answer at once whether the gang can be stopped: there is no pod to ask the API server for."""
     for probe in look.view.eviction.probes.values():
         probe.passed = True

@@ -8,7 +8,7 @@ from itertools import chain
 from coordinator.gang.held_start.foresight import quota_refusal
 from coordinator.gang.held_start.phases import Resumed
 from coordinator.gang.view import GangView
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.together.members import held_with
 from kube.devices.claim_quota import charges_of_claim
 from kube.foreseen.claim_quota import with_claims
@@ -74,7 +74,7 @@ def _kept_for_others(look: Look, found: Foreseen, claimed: Charges) -> str:
     return ""
 
 
-def claim_what_is_to_come(look: Look) -> Done:
+def claim_what_is_to_come(look: Look) -> StepResult:
     """Claim for a gang that was resumed what those of its pods will take that do not exist yet."""
     view, gangs, resumed = look.view, look.scene.cache.foreseen, look.view.held.state
     if not (view.expects_pods or view.key in gangs):

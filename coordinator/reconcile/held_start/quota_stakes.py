@@ -1,4 +1,4 @@
-"""Says what a gang has and wants of the ResourceQuotas of its namespace, and has it make way."""
+"""Counts what a gang uses and needs of its ResourceQuotas, and has it yield to another gang."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import NotHeld, Phase, Sign, Waiting
 from coordinator.gang.held_start.quota_order import Stake, Tier
 from coordinator.reconcile.demand import pause_of
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import gated, withdraw
 from coordinator.reconcile.together.members import held_with
 from kube.codec.observed_pod import ObservedPod
@@ -23,15 +23,15 @@ Pods = Mapping[str, int]
 """Numbers of pods by pod set."""
 
 
-def note_stake(look: Look) -> Done:
+def note_stake(look: Look) -> StepResult:
     """Have the gang take part in the order of its namespace, where a quota counts it."""
     view, turns = look.view, look.scene.turns
     turns.note(view.key, _stake(look))
-    view.quota.text = turns.answer(view.key).holders
+    view.quota_stake.text = turns.answer(view.key).holders
     return NOTHING_DONE
 
 
-def make_way(look: Look) -> Done:
+def make_way(look: Look) -> StepResult:
     """Have a gang suspended of which nothing started, for one that comes before it."""
     view, due = look.view, look.scene.turns.due_at(look.view.key)
     wanted_by = look.scene.turns.answer(view.key).makes_way_for
@@ -95,7 +95,7 @@ def _of_group(look: Look, mine: Amounts) -> Amounts:
         return {}
     total = Counter(mine)
     for each in views[1:]:
-        units = {name: _counted(look, of_one) for name, of_one in each.quota.charges.items()}
+        units = {name: _counted(look, of_one) for name, of_one in each.quota_stake.charges.items()}
         total.update(_total(units, {e.terms.name: e.terms.count for e in each.survey.standing}))
     return total
 
@@ -143,7 +143,7 @@ def _priority(look: Look) -> int:
     """Return the priority of the gang, also of one that has no pods yet that would tell it."""
     view, terms = look.view, look.view.understood.terms
     is_known = look.pods or (terms is not None and terms.priority_class)
-    return view.understood.priority if is_known else view.quota.priority
+    return view.understood.priority if is_known else view.quota_stake.priority
 
 
 def _stays(look: Look) -> bool:
@@ -199,7 +199,7 @@ def _charges(look: Look) -> Mapping[str, Charges]:
     source, cache, share = (
         look.scene.cache.sources[look.view.key],
         look.scene.cache,
-        look.view.quota,
+        look.view.quota_stake,
     )
     index, claims = cache.devices.index, look.view.key in cache.foreseen.claiming
     templates = index.template_edition if claims else 0

@@ -8,7 +8,7 @@ from coordinator.gang.held_start.differences import difference
 from coordinator.gang.held_start.phases import Doubt, Phase, Resumed, Sign
 from coordinator.gang.held_start.start import TEXT_LIMIT, Expected
 from coordinator.gang.pods.pod_sets import exist_in_words
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import gated, withdraw
 from kube.ray.held_start import asks_to_be_held, never_held
 from scheduling.model.verdict import Reason
@@ -28,7 +28,7 @@ STAYS = (Reason.MISCONFIGURED, Reason.FOREIGN_GATES)
 """Reasons to wait for which pods or RayCluster are to be changed as they are."""
 
 
-def suspend_again(look: Look) -> Done:
+def suspend_again(look: Look) -> StepResult:
     """Have a gang that was resumed suspended again where it cannot start; all or nothing exists."""
     view, resumed = look.view, look.view.held.state
     view.not_held = _not_held(look)
@@ -73,7 +73,7 @@ def _due(look: Look, doubt: Doubt) -> float:
     return doubt.since + (UNFIT_PATIENCE if doubt.kind == UNFIT else look.create_seconds)
 
 
-def _return(look: Look, doubt: Doubt) -> Done:
+def _return(look: Look, doubt: Doubt) -> StepResult:
     """Give the placement up, and remember how the pods came; what comes to nothing again waits."""
     view, held, tries = look.view, look.view.held, look.view.held.tries
     pods = [pod for pod in look.pods if pod.alive]

@@ -9,22 +9,22 @@ from coordinator.gang import repair
 from coordinator.gang.eviction.endings import Ending
 from coordinator.gang.pods import adoption
 from coordinator.messages.actions import ADOPTED, STRANDED, TORN, Action, DeletePod, EmitEvent
-from coordinator.reconcile.look import Done, Look
+from coordinator.reconcile.look import Look, StepResult
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.verdict import Reason
 
 
-def delete_pods(look: Look) -> Done:
+def delete_pods(look: Look) -> StepResult:
     """Delete pods that are stranded, that have no place, or whose gang never ran whole."""
     doomed = [*_stranded(look), *_without_place(look), *_torn(look)]
     writes = look.view.pod_writes
-    return Done(doomed, resurvey=bool(writes.leaving - writes.deleted or doomed))
+    return StepResult(doomed, resurvey=bool(writes.leaving - writes.deleted or doomed))
 
 
-def delete_stranded_pods(look: Look) -> Done:
+def delete_stranded_pods(look: Look) -> StepResult:
     """Delete released pods that cannot get onto their node; nothing else of a gang at its end."""
     doomed = list(_stranded(look))
-    return Done(doomed, resurvey=bool(doomed))
+    return StepResult(doomed, resurvey=bool(doomed))
 
 
 def _stranded(look: Look) -> Iterator[Action]:
@@ -32,7 +32,7 @@ def _stranded(look: Look) -> Iterator[Action]:
     view, scene, columns = look.view, look.scene, look.scene.cache.columns()
     news = []
     for pod in repair.stranded(view, columns, look.now, scene.patience.bind):
-        if repair.takes(pod, pod.settled_on, columns):
+        if repair.node_accepts(pod, pod.settled_on, columns):
             news.append(scene.refusals.note(pod, look.now + scene.patience.refusal))
         yield from _delete(look, pod, STRANDED)
     text = next(filter(None, news), "")

@@ -15,20 +15,20 @@ from collections.abc import Iterable, Iterator
 
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, FencePod
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from kube.codec.observed_pod import ObservedPod
 
 
-def fence_pods(look: Look) -> Done:
+def fence_pods(look: Look) -> StepResult:
     """Fence the gated pods of a gang with a placement whose node is another one than before."""
     if look.view.reservation.placement is None:
         return NOTHING_DONE
-    return Done(list(_fences(look)))
+    return StepResult(list(_fences(look)))
 
 
-def fence_gated_pods(look: Look) -> Done:
+def fence_gated_pods(look: Look) -> StepResult:
     """Fence the gated pods of a gang that gives its room back, also where none is left."""
-    return Done(list(_fence(look, gated(look.pods))))
+    return StepResult(list(_fence(look, gated(look.pods))))
 
 
 def gated(pods: Iterable[ObservedPod]) -> list[ObservedPod]:

@@ -20,7 +20,7 @@ from coordinator.gang.nominations import (
 from coordinator.gang.pods.nominating import NOWHERE
 from coordinator.gang.pods.pod_sets import releasable
 from coordinator.messages.actions import NominatePod
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
 
@@ -37,23 +37,23 @@ pace. If others take room of the gang meanwhile, nothing of it is bound yet, and
 """
 
 
-def nominate_pods(look: Look) -> Done:
+def nominate_pods(look: Look) -> StepResult:
     """Ask for the nominations that are missing, and for the end of those that are wrong."""
     state = look.view.nominating
     state.next_at = None
-    if not look.scene.sighted or look.view.retreat.under_way:
+    if not look.scene.sighted or look.view.refused_releases.under_way:
         return NOTHING_DONE
     if look.scene.guard is not Guard.NOMINATION or not _is_allowed(look):
         return take_back_nominations(look)
-    return Done(list(_writes(look, _wanted(look))))
+    return StepResult(list(_writes(look, _wanted(look))))
 
 
-def take_back_nominations(look: Look) -> Done:
+def take_back_nominations(look: Look) -> StepResult:
     """Have no gated pod nominated that has no slot any more."""
     state = look.view.nominating
     state.next_at = None
     state.for_plan(NOWHERE, NOWHERE)
-    return Done(list(_writes(look, {})))
+    return StepResult(list(_writes(look, {})))
 
 
 def awaits_nomination(look: Look) -> set[str]:
@@ -63,12 +63,14 @@ def awaits_nomination(look: Look) -> set[str]:
     return nominated_first(look.view.survey.standing) - look.view.nominating.tries.keys()
 
 
-def in_the_way(astray: Mapping[GangKey, frozenset[str]], pod: ObservedPod, node: str) -> bool:
+def in_the_way(misnominated: Mapping[GangKey, frozenset[str]], pod: ObservedPod, node: str) -> bool:
     """Whether a nomination that is being taken back could have a release refused.
 
     It may be of another pod to this node, or of this pod, which others would then find elsewhere.
     """
-    return any(node in nodes or pod.nominated_to in nodes - {node} for nodes in astray.values())
+    return any(
+        node in nodes or pod.nominated_to in nodes - {node} for nodes in misnominated.values()
+    )
 
 
 def _wanted(look: Look) -> Nodes:
@@ -118,7 +120,7 @@ def _is_held_up(look: Look) -> bool:
 def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
     view, state = look.view, look.view.nominating
     may_stand = _may_stand(look, right)
-    state.mark_misnominated(frozenset(_astray(look, may_stand)), look.now)
+    state.mark_misnominated(frozenset(_misnominated(look, may_stand)), look.now)
     state.begin_writes(len(look.pods))
     awaited = nominated_first(view.survey.standing) if right else set()
     for pod in look.pods:
@@ -159,7 +161,7 @@ def _contradicts(pod: ObservedPod, may_stand: Nodes) -> bool:
     return bool(pod.nominated_to) and pod.nominated_to != may_stand.get(pod.uid)
 
 
-def _astray(look: Look, may_stand: Nodes) -> Iterator[str]:
+def _misnominated(look: Look, may_stand: Nodes) -> Iterator[str]:
     """The nodes where kube-scheduler counts pods of the gang that will not go there, or soon."""
     asked = look.view.nominating.inflight
     for pod in (each for each in look.pods if each.gated):

@@ -6,14 +6,14 @@ from coordinator.gang import repair
 from coordinator.gang.pods.pod_sets import ready_for_release
 from coordinator.gang.start_window import is_failing
 from coordinator.messages.actions import Action, FencePod, ReleasePod
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import fence_holds, is_writable
 from coordinator.reconcile.pod_writes.nominations import awaits_nomination, in_the_way
 from coordinator.reconcile.together.starts import may_begin
 from kube.codec.observed_pod import ObservedPod
 
 
-def release_pods(look: Look) -> Done:
+def release_pods(look: Look) -> StepResult:
     """Release what may go now; nothing in the step in which pods are fenced."""
     fenced = any(isinstance(each, FencePod) for each in look.actions)
     if fenced or not _may_release(look):
@@ -23,7 +23,7 @@ def release_pods(look: Look) -> Done:
         return NOTHING_DONE
     later = awaits_nomination(look) | look.view.repairs.awaits_devices
     free = (pair for pair in ready if pair[0].uid not in later and _is_free(look, *pair))
-    return Done([_release(look, pod, node) for pod, node in free])
+    return StepResult([_release(look, pod, node) for pod, node in free])
 
 
 def release_unpinned(look: Look) -> Iterator[Action]:
@@ -45,7 +45,7 @@ def _may_release(look: Look) -> bool:
         return False
     if view.repairs.unclaimed and not any(each.settled for each in view.survey.standing):
         return False  # all start, or none
-    return not repair.is_hindered(view) and not view.retreat.under_way
+    return not repair.is_hindered(view) and not view.refused_releases.under_way
 
 
 def _may_begin(look: Look) -> bool:
@@ -59,7 +59,7 @@ def _may_begin(look: Look) -> bool:
 
 
 def _is_free(look: Look, pod: ObservedPod, node: str) -> bool:
-    if in_the_way(look.scene.astray, pod, node):
+    if in_the_way(look.scene.misnominated, pod, node):
         return False
     return is_writable(look, pod) and fence_holds(look.view, pod)
 

@@ -5,9 +5,9 @@ from itertools import islice
 
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import EmitEvent, Regarding
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.status.conditions import surplus_waits
-from coordinator.record.event_budget import Telling
+from coordinator.record.event_budget import EventBudget
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from kube.ray.gang_terms import HEAD
@@ -33,40 +33,38 @@ SENT_SECONDS = 5.0
 """For which a gang's turn to be sent to a cluster is not told: mostly one takes it by then."""
 
 
-def tell_user(look: Look) -> Done:
+def emit_events(look: Look) -> StepResult:
     """Have an Event on the reason that the record holds.
 
     The Gang, the RayJob or RayService and the head pod show it too: users look there first.
     """
-    view, telling = look.view, look.view.telling
+    view, events = look.view, look.view.events
     said = reason_on_record(view)
     head = _head(look.pods) if said.reason != Reason.HEAD_LOST else ()
     if view.record.outlived:
-        telling.lasting, telling.others = said, head
+        events.lasting, events.others = said, head
         return NOTHING_DONE
     if said.reason in (Reason.RUNNING, ""):
-        telling.heard = ""
+        events.heard = ""
     is_read = look.scene.lines.are_read
-    if view.record.gang is None or not is_read or not _needs_event(said, telling):
-        telling.lasting = None
+    if view.record.gang is None or not is_read or not _needs_event(said, events):
+        events.lasting = None
         return NOTHING_DONE
-    if telling.lasting is None or telling.lasting.reason != said.reason:
-        telling.not_before = look.now + (
-            SENT_SECONDS if said.reason == Reason.QUOTA_RESERVED else 0
-        )
-    telling.lasting = said
+    if events.lasting is None or events.lasting.reason != said.reason:
+        events.not_before = look.now + (SENT_SECONDS if said.reason == Reason.QUOTA_RESERVED else 0)
+    events.lasting = said
     uid = view.record.gang.metadata.uid
     gang = Regarding(names.API_VERSION, "Gang", view.key.name, uid)
-    telling.others = (gang, *view.owner, *head)
+    events.others = (gang, *view.owner, *head)
     return NOTHING_DONE
 
 
-def take_as_told(view: GangView, now: float) -> None:
+def adopt_events(view: GangView, now: float) -> None:
     """Take it that an earlier leader told what the record says; it is renewed in its time."""
     said = reason_on_record(view)
     if said.reason not in ("", *UNTOLD):
-        view.telling.adopt(said, now)
-        view.notes.refused = said.reason
+        view.events.adopt(said, now)
+        view.logged.refused = said.reason
 
 
 def reason_on_record(view: GangView) -> EmitEvent:
@@ -82,8 +80,8 @@ def reason_on_record(view: GangView) -> EmitEvent:
     return EmitEvent(view.key, view.cluster_uid, reason != Reason.ADMITTED, reason, message)
 
 
-def _needs_event(said: EmitEvent, telling: Telling) -> bool:
-    never_waited = said.reason == Reason.ADMITTED and telling.heard in ("", Reason.ADMITTED)
+def _needs_event(said: EmitEvent, events: EventBudget) -> bool:
+    never_waited = said.reason == Reason.ADMITTED and events.heard in ("", Reason.ADMITTED)
     return not never_waited and said.reason not in ("", *UNTOLD)
 
 

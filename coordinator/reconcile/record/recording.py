@@ -9,7 +9,7 @@ from coordinator.gang.eviction.endings import endings_json
 from coordinator.gang.record import Record
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, CreateGang, PatchGangSpec, WriteGangStatus
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.status.gang_status import status_of
 from coordinator.record.spec import body_of, is_of, spec_of, spec_recorded
 from coordinator.record.status import recorded
@@ -18,7 +18,7 @@ from kube.objects.gang import Gang
 from scheduling.model.verdict import Reason
 
 
-def sync_record(look: Look) -> Done:
+def sync_record(look: Look) -> StepResult:
     """Take in the record as it is now; one of an earlier RayCluster of this name must go."""
     view, record = look.view, look.view.record
     view.forget_pods({pod.uid for pod in look.pods})
@@ -32,7 +32,7 @@ def sync_record(look: Look) -> Done:
     if gang is None or record.gang is not None:
         return NOTHING_DONE
     record.outlived = ending.outlived_by(gang)
-    return Done(clear_away(look, gang))
+    return StepResult(clear_away(look, gang))
 
 
 def read_record(record: Record, gang: Gang) -> None:
@@ -78,9 +78,9 @@ def keep_queue(look: Look, gang: Gang) -> list[Action]:
     return actions
 
 
-def write_record(look: Look) -> Done:
+def write_record(look: Look) -> StepResult:
     """Create the Gang, or bring its spec, then its status in line."""
-    return Done(_write(look)) if _is_writable(look) else NOTHING_DONE
+    return StepResult(_write(look)) if _is_writable(look) else NOTHING_DONE
 
 
 def _is_writable(look: Look) -> bool:
@@ -135,7 +135,7 @@ def _write_status(look: Look, gang: Gang) -> list[Action]:
     not_ready = asked if isinstance(asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
     refused = view.queueing.refusal is not None and not_ready is None and view.waits_for_room
-    due = record.urgency.due(status, record.written, scene.bustle, now, refused=refused)
+    due = record.urgency.due(status, record.written, scene.activity, now, refused=refused)
     record.due = _not_again_at_once(record, status, due)
     if _stands_in_line(look, status) or record.due is None or record.due > now:
         return []

@@ -1,12 +1,12 @@
 """Drops the placement of a gang that was placed with others of which one lost its own."""
 
 from coordinator.gang.together import ALONE
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import may_arrive
 from coordinator.reconcile.together.starts import has_begun, is_broken
 
 
-def drop_broken_set(look: Look) -> Done:
+def drop_broken_set(look: Look) -> StepResult:
     """Drop the placement where nothing of the set was released, and others ask anew for all.
 
     So does a new leader with a set of which an earlier one wrote a part. What that may be releasing

@@ -10,7 +10,7 @@ from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.pods import kept_slots
 from coordinator.gang.pods.kept_slots import Kept
 from coordinator.gang.pods.pod_sets import NO_PLACEMENT
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import call_back, gated, may_arrive
 from coordinator.reconcile.terms import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
@@ -20,7 +20,7 @@ from reservation.slots import Slots, slot_of, slots_of, vacant_slots
 from scheduling.model.placement import Placement
 
 
-def drop_lost_slots(look: Look) -> Done:
+def drop_lost_slots(look: Look) -> StepResult:
     """Drop vacant slots on nodes that are gone or refuse, and those of waves that went by."""
     placement = look.view.reservation.placement
     look.view.repairs.unclaimed = ""
@@ -38,9 +38,9 @@ def _still_of_use(look: Look, placement: Placement) -> Placement:
     lost = repair.lost_nodes(view, pods, columns, avoided)
     view.repairs.lost_room |= bool(lost)
     left = without_nodes(placement, pods, lost) if lost else placement
-    left = repair.without_hanging(left, pods, columns)
+    left = repair.without_terminating_slots(left, pods, columns)
     settled = view.repairs.settled
-    left = repair.without_overtaken(view, left, pods)
+    left = repair.without_slots_taken_over(view, left, pods)
     left = repair.without_stalled(view, left, pods)
     left = _with_devices(look, left)
     kept = _with_releases(look, placement, left)
@@ -95,7 +95,7 @@ def _with_releases(look: Look, before: Placement, left: Placement) -> Placement:
     return without_slots(before, lost - back) if back else left
 
 
-def keep_late_releases(look: Look) -> Done:
+def keep_late_releases(look: Look) -> StepResult:
     """Give a pod its slot back whose release arrived after that was dropped: it goes there still.
 
     Until it is bound nothing else counts its room.
@@ -110,7 +110,7 @@ def keep_late_releases(look: Look) -> Done:
     return NOTHING_DONE if view.reservation.placement is placement else SURVEY_AGAIN
 
 
-def drop_void_placement(look: Look) -> Done:
+def drop_void_placement(look: Look) -> StepResult:
     """Drop the whole placement where it cannot start its gang and nothing was released.
 
     What an earlier leader may be releasing is fenced first.
@@ -121,7 +121,7 @@ def drop_void_placement(look: Look) -> Done:
     return SURVEY_AGAIN
 
 
-def end_kept_slots(look: Look) -> Done:
+def end_kept_slots(look: Look) -> StepResult:
     """Drop the slots of lost pods when their time is over; not while a watch is down."""
     view, placement = look.view, look.view.reservation.placement
     if view.expects_pods:
@@ -147,7 +147,7 @@ def _of_unknown_releases(look: Look, slots: Slots) -> Slots:
     return slots_on_the_way(sent, look.pods, slots)
 
 
-def tell_kept_slots(look: Look) -> Done:
+def tell_kept_slots(look: Look) -> StepResult:
     """Note for the status which slots are kept now, and until when."""
     repairs = look.view.repairs
     if repairs.kept.total:

@@ -6,10 +6,10 @@ KubeRay makes no pod of a group for 30 s where the last one was gone before its 
 
 from collections.abc import Iterator
 
-from coordinator.gang.pods.repairs import Unmade
+from coordinator.gang.pods.repairs import MissingPods
 from coordinator.gang.setbacks.late_starts import stamp_of
 from coordinator.messages.actions import WakeKubeRay
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from kube.foreseen.namespace_quota import exceeded
 
 WAKE_AFTER = 35.0
@@ -19,19 +19,19 @@ QUOTA_WAKE_AFTER = 0.5
 """The same where a ResourceQuota refused them that has room now: KubeRay is not told of that."""
 
 
-def wake_kuberay(look: Look) -> Done:
+def wake_kuberay(look: Look) -> StepResult:
     """Ask once for each number of pods that exist."""
     repairs, exist = look.view.repairs, sum(each.exist for each in look.view.survey.standing)
     fits = _has_quota_now(look)
     if not _are_due(look, fits=fits):
         repairs.unmade = None
     elif repairs.unmade is None or (repairs.unmade.exist, repairs.unmade.fits) != (exist, fits):
-        repairs.unmade = Unmade(exist, look.now, fits=fits)
+        repairs.unmade = MissingPods(exist, look.now, fits=fits)
     elif (due := due_at(repairs.unmade)) is not None and look.now >= due:
         repairs.unmade.woken, repairs.unmade.since = True, look.now
         cluster = look.scene.cache.sources[look.view.key].resumable
         at = stamp_of(look.scene.moment.wall)
-        return Done([WakeKubeRay(look.view.key, cluster, at)] if cluster is not None else ())
+        return StepResult([WakeKubeRay(look.view.key, cluster, at)] if cluster is not None else ())
     return NOTHING_DONE
 
 
@@ -41,7 +41,7 @@ def next_at(look: Look) -> Iterator[float | None]:
     yield due_at(unmade) if unmade is not None else None
 
 
-def due_at(unmade: Unmade) -> float | None:
+def due_at(unmade: MissingPods) -> float | None:
     """Return when KubeRay is to be asked; again only where a quota has room for the pods."""
     if unmade.fits:
         return unmade.since + (WAKE_AFTER if unmade.woken else QUOTA_WAKE_AFTER)

@@ -14,14 +14,14 @@ from coordinator.gang.pods.kept_slots import Start
 from coordinator.gang.pods.pod_sets import PodSetStanding
 from coordinator.gang.setbacks.below_minimum import one_more
 from coordinator.reconcile.eviction_dry_run import eviction_method
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.repair.lost_slots import makes_no_pods, patience_of_queue
 from scheduling.model.verdict import Reason
 
 LISTED = 3  # pod sets; a message counts the others
 
 
-def end_broken(look: Look) -> Done:
+def end_broken(look: Look) -> StepResult:
     """Have a gang stopped whole that is below its minimum for good, or say that it goes on.
 
     The deadline is counted from the loss of the first pod until all are on nodes again. What is on

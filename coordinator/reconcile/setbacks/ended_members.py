@@ -5,14 +5,14 @@ Then they wait for each other again. What cannot be stopped goes on, and says so
 
 from coordinator.gang.eviction.endings import Ending
 from coordinator.reconcile.eviction_dry_run import why_kept
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.together.ends import first_end, has_ended
 from coordinator.reconcile.together.starts import has_begun
 from kube.objects import names
 from scheduling.model.verdict import Reason
 
 
-def end_with_others(look: Look) -> Done:
+def end_with_others(look: Look) -> StepResult:
     """Have the gang stopped whole where a member has ended that was placed with it."""
     view, mate = look.view, look.scene.cache.together.of(look.view.key)
     view.together.goes_on = ""

@@ -13,14 +13,14 @@ from coordinator.gang.setbacks.late_starts import (
     pause_in_words,
 )
 from coordinator.queues.history import began
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from scheduling.model.verdict import Reason
 
 READY, PAUSE, SETBACK = "ready", "pause", "setback"
 """The deadlines of a start: for its minimum, the next start, and its place behind others."""
 
 
-def time_out(look: Look) -> Done:
+def time_out(look: Look) -> StepResult:
     """Have the gang stopped whole where its minimum is not ready in time; it waits again then."""
     view = look.view
     forget_what_is_over(look)
@@ -32,10 +32,10 @@ def time_out(look: Look) -> Done:
     if view.eviction.kept_now("", look.now).because:
         return NOTHING_DONE  # a budget refused it of late
     timeouts = look.timeouts
-    if view.late is None or not view.late.is_current:
-        view.late = one_more(view.late, edition_of(look.source), timeouts, wall)
-    assert view.late is not None
-    message = cause_in_words(view.late, timeouts)
+    if view.late_starts is None or not view.late_starts.is_current:
+        view.late_starts = one_more(view.late_starts, edition_of(look.source), timeouts, wall)
+    assert view.late_starts is not None
+    message = cause_in_words(view.late_starts, timeouts)
     view.eviction.decide(Ending(Reason.READY_TIMEOUT, message, look.scene.moment.stamp))
     return NOTHING_DONE
 
@@ -53,7 +53,7 @@ def next_at(look: Look) -> float | None:
 
 def setbacks(look: Look) -> int:
     """Count the late starts for which the gang comes after others for a time."""
-    late = look.view.late
+    late = look.view.late_starts
     if late is None or _is_past(look, SETBACK, _set_back_until(look)):
         return 0
     return late.count
@@ -61,7 +61,7 @@ def setbacks(look: Look) -> int:
 
 def pause(look: Look) -> NotReady | None:
     """Say that the gang may not start yet, or no more, after starts that were late."""
-    late, timeouts = look.view.late, look.timeouts
+    late, timeouts = look.view.late_starts, look.timeouts
     if late is None or look.view.reservation.placement is not None:
         return None
     if is_given_up(late, timeouts):
@@ -71,19 +71,21 @@ def pause(look: Look) -> NotReady | None:
     return NotReady(Reason.READY_TIMEOUT, pause_in_words(late))
 
 
-def forget_what_is_over(look: Look) -> Done:
+def forget_what_is_over(look: Look) -> StepResult:
     """Begin to count anew: the gang got ready, or its RayCluster says another try."""
     view = look.view
-    if view.late is not None and (view.survey.ran or view.late.of != edition_of(look.source)):
-        view.late = None
-    if view.late is not None and view.reservation.placement is None:
-        view.late = replace(view.late, is_current=False)
+    if view.late_starts is not None and (
+        view.survey.ran or view.late_starts.of != edition_of(look.source)
+    ):
+        view.late_starts = None
+    if view.late_starts is not None and view.reservation.placement is None:
+        view.late_starts = replace(view.late_starts, is_current=False)
     return NOTHING_DONE
 
 
 def _pause_ends_at(look: Look) -> float | None:
     """Return when the gang may start again, and from then on when its setback is over."""
-    late, moment, deadlines = look.view.late, look.scene.moment, look.view.deadlines
+    late, moment, deadlines = look.view.late_starts, look.scene.moment, look.view.deadlines
     if late is None:
         return None
     pause = deadlines.at(PAUSE, late.not_before, moment)
@@ -97,7 +99,7 @@ def _is_past(look: Look, what: str, wall: float) -> bool:
 
 
 def _set_back_until(look: Look) -> float:
-    late = look.view.late
+    late = look.view.late_starts
     if late is None:
         return 0.0
     return late.not_before + look.scene.patience.setback_after(late.count)

@@ -3,18 +3,18 @@
 from math import floor
 
 from coordinator.gang import repair
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import withdraw
 
 
-def retreat(look: Look) -> Done:
+def give_up_after_refusals(look: Look) -> StepResult:
     """Give the placement up where a release has been refused for `TORN_PATIENCE`.
 
     Not before every pod is fenced of which a release may be on its way, or so long after the last
     one that it cannot arrive: a policy may refuse fences too. Where the API server has refused all
     that were sent, none is on its way.
     """
-    view, state = look.view, look.view.retreat
+    view, state = look.view, look.view.refused_releases
     if any(each.settled for each in view.survey.standing):
         state.count, state.until, state.text = 0, 0.0, ""
     if not repair.is_refused(view) or not look.scene.sighted:
@@ -31,9 +31,9 @@ def retreat(look: Look) -> Done:
     return _give_up(look) if withdraw(look, gated) else NOTHING_DONE
 
 
-def _give_up(look: Look) -> Done:
+def _give_up(look: Look) -> StepResult:
     """Drop the placement; the gang is decided after all others for a time, and stops none."""
-    state = look.view.retreat
+    state = look.view.refused_releases
     look.view.reservation.placement = None
     state.refused_since, state.under_way = None, False
     state.count += 1

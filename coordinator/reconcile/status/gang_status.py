@@ -14,7 +14,7 @@ from coordinator.gang.setbacks.refused_releases import refused_releases_json
 from coordinator.gang.together import ALONE, together_json
 from coordinator.gang.view import GangView
 from coordinator.reconcile.status.conditions import conditions
-from coordinator.reconcile.status.explained import Explained, explain
+from coordinator.reconcile.status.message import Explained, explain
 from coordinator.reconcile.status.placement import placement_json, places_json
 from coordinator.reconcile.status.waiting import short
 from coordinator.record.status import filled
@@ -54,9 +54,9 @@ def status_of(view: GangView, not_ready: NotReady | None, *, epoch: int, stamp: 
         status["planned"] = places_json(view.queueing.planned)
     status["dispatchAfter"] = placed.closed
     status["evictions"] = endings_json(view.eviction.endings)
-    status["lateStarts"] = late_starts_json(view.late)
+    status["lateStarts"] = late_starts_json(view.late_starts)
     status["held"] = held_json(view.held)
-    status["refusedReleases"] = refused_releases_json(view.retreat)
+    status["refusedReleases"] = refused_releases_json(view.refused_releases)
     status["breaks"] = breaks_json(view.breaks)
     placed_with = placed.together if placed.placement is not None else ALONE
     status["together"] = together_json(view.together.group, placed_with)

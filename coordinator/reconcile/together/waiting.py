@@ -10,7 +10,7 @@ from coordinator.cluster.together_index import Mate
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.view import GangView
-from coordinator.reconcile.look import NOTHING_DONE, Done, Look
+from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.together.members import Member, has_started, members
 from kube.foreseen.gang import is_foreseen
 from kube.objects import names
@@ -32,7 +32,7 @@ COUNTED = (
 )
 
 
-def wait_for_members(look: Look) -> Done:
+def wait_for_members(look: Look) -> StepResult:
     """Have a gang wait that asks for its start while not all members of its group do."""
     view, member = look.view, look.view.together
     member.asks, member.joins = None, False

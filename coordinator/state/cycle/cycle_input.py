@@ -8,12 +8,12 @@ from coordinator.gang.demand import avoiding
 from coordinator.gang.view import GangView
 from coordinator.queues.counting import pods_that_count
 from coordinator.queues.history import began, since
+from coordinator.state.average_usage import cluster_of, settle_usage
 from coordinator.state.cycle.joining import join_up, take_apart
 from coordinator.state.cycle.preemptible import given_back, parts_of
 from coordinator.state.cycle.requested_moves import promises_of
 from coordinator.state.cycle.victims_together import taken_together
 from coordinator.state.known import Known
-from coordinator.state.usage import cluster_of, settle_usage
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.queueing.queues import Holding, Queues

@@ -1,4 +1,4 @@
-"""Has gangs that start together wait as one, and parts what is decided of it among them."""
+"""Asks a cycle about gangs that start together as one gang, and splits its decision among them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

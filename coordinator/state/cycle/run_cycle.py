@@ -203,7 +203,7 @@ def _admitted(known: Known, view: GangView, admitted: Admitted, moment: Moment) 
     placed.admitted_as = known.cycles.admissions
     if view.understood.terms is not None and not (view.survey.ran or view.released_any):
         placed.minimums = minimums_of(view.understood.terms.pod_sets)
-    view.notes.decided(placement, placed.decided)
+    view.logged.decided(placement, placed.decided)
     known.agenda.cycle_wanted |= known.room.update(view, pods)
     known.agenda.dirty.add(view.key)
 

@@ -45,11 +45,11 @@ from coordinator.messages.events import (
     RayOwnerGone,
     RayOwnerSeen,
     SchedulerSeen,
-    SightLost,
-    SightRegained,
     TermEnded,
     TermStarted,
     TimePassed,
+    WatchLost,
+    WatchRecovered,
 )
 from coordinator.messages.write_ends import (
     BudgetsRead,
@@ -173,6 +173,6 @@ _HANDLERS: dict[type[Event], Callable[[Any, Known, Moment], None]] = {
     NodeRequestWriteEnded: node_requests.write_ended,
     TermStarted: leadership.begin_term,
     TermEnded: leadership.end_term,
-    SightLost: leadership.lose_sight,
-    SightRegained: leadership.regain_sight,
+    WatchLost: leadership.lose_sight,
+    WatchRecovered: leadership.regain_sight,
 }

@@ -17,7 +17,7 @@ from coordinator.messages.write_ends import (
     WriteEnded,
 )
 from coordinator.state import rayjob_resumption
-from coordinator.state.gang_views import heedful
+from coordinator.state.gang_views import group_dependents
 from coordinator.state.known import Known
 from kube.gang.dispatched import DispatchedSource, as_recorded
 from kube.gang.source import GangSource
@@ -40,7 +40,7 @@ def cluster_seen(event: ClusterSeen, known: Known, moment: Moment) -> None:
         return  # most of what KubeRay writes there is for its own users
     known.agenda.cycle_wanted |= is_terminating(meta)
     known.cache.put_source(key, source)
-    known.agenda.dirty |= heedful(known, known.cache.together.take_moved())
+    known.agenda.dirty |= group_dependents(known, known.cache.together.take_moved())
     known.agenda.dirty |= {key, *_offer_behind(source)}
 
 
@@ -57,7 +57,7 @@ def cluster_gone(event: ClusterGone, known: Known, moment: Moment) -> None:
         known.cache.remove_source(event.key)
         known.agenda.dirty |= {*_offer_behind(before)}
         known.unknown_keys.gone(event.key)
-    known.agenda.dirty |= heedful(known, known.cache.together.take_moved())
+    known.agenda.dirty |= group_dependents(known, known.cache.together.take_moved())
     known.agenda.dirty.add(event.key)
     known.agenda.cycle_wanted = True
 

@@ -1,6 +1,6 @@
 """Starts and ends a term of leadership."""
 
-from coordinator.messages.events import SightLost, SightRegained, TermEnded, TermStarted
+from coordinator.messages.events import TermEnded, TermStarted, WatchLost, WatchRecovered
 from coordinator.queues.waiting_limit import WaitingLimit
 from coordinator.state.joined_gangs import JoinedGangs
 from coordinator.state.known import Known, Term
@@ -51,12 +51,12 @@ def forget_term(known: Known) -> None:
     known.cycles.joined = JoinedGangs()
 
 
-def lose_sight(event: SightLost, known: Known, moment: Moment) -> None:
+def lose_sight(event: WatchLost, known: Known, moment: Moment) -> None:
     """Decide and release nothing while a watch is down."""
     known.blind.add(event.watch)
 
 
-def regain_sight(event: SightRegained, known: Known, moment: Moment) -> None:
+def regain_sight(event: WatchRecovered, known: Known, moment: Moment) -> None:
     """Look at every gang once all watches are up."""
     known.blind.discard(event.watch)
     if not known.blind:

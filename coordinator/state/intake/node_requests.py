@@ -39,7 +39,7 @@ def write_ended(event: NodeRequestWriteEnded, known: Known, moment: Moment) -> N
     view = known.views.get(event.gang)
     if view is None:
         return
-    calls = view.nodes
+    calls = view.node_request
     calls.writing.discard(event.name)
     if event.error is None:
         calls.attempts.failures, calls.attempts.refusal = 0, ""

@@ -170,7 +170,7 @@ def _goes_on(known: Known, before: ObservedPod, after: ObservedPod, moment: Mome
     if after.holds != before.holds and not known.room.use(view, after):
         return False
     _note_existing_pods(known, before, after)
-    if view.course.is_last(before, after) or _makes_way(known, view):
+    if view.expected_changes.is_last(before, after) or _makes_way(known, view):
         known.agenda.dirty.add(view.key)
     else:
         known.agenda.put_off(view.key, moment.now)
@@ -195,7 +195,7 @@ def _is_nominated(known: Known, before: ObservedPod, after: ObservedPod, moment:
 def _makes_way(known: Known, view: GangView) -> bool:
     """Say whether others wait for the place of a gang whose pods are all bound."""
     window = known.term.window
-    return window.has_line and view.key in window and not view.course.binding
+    return window.has_line and view.key in window and not view.expected_changes.binding
 
 
 def _note_step(

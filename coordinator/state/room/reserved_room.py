@@ -70,7 +70,7 @@ class ReservedRoom:
     def repeats(self, view: GangView, pod: ObservedPod) -> bool:
         """Count nothing for a nomination that was asked for; False where all must be looked at."""
         slot, node = slot_of(pod, pod.nominated_to), pod.nominated_to
-        if slot is None or node in view.nominating.astray or not self._is_kept(view, slot):
+        if slot is None or node in view.nominating.misnominated or not self._is_kept(view, slot):
             return False
         self._ignore_covered([pod], {pod.uid: node})
         return True

@@ -15,8 +15,8 @@ from kube.objects.queues.fair_share import (
 from kube.objects.queues.queue import GangQueue
 from scheduling.model.amounts import CPU
 from scheduling.model.queue import FairSharing
+from scheduling.queueing.average_usage import Average
 from scheduling.queueing.quota_tree import MOST
-from scheduling.queueing.usage import Average
 
 _WEIGHTS = f"a whole number from 1 to {MOST_WEIGHT}"
 _HALF_LIVES = f"whole seconds from {LEAST_HALF_LIFE} (an hour) to {MOST_HALF_LIFE} (90 days)"

@@ -17,7 +17,7 @@ from scheduling.filters.node_resources_fit import pods_per_node
 from scheduling.filters.pod_topology_spread import SpreadRule, Stop
 from scheduling.model.amounts import Amounts, Mask, Positions, Requests
 from scheduling.model.pod import PodShape
-from scheduling.scoring.stranded_devices import no_cost, order_nodes
+from scheduling.scoring.node_scores import no_cost, order_nodes
 from scheduling.state.node_snapshot import NodeAttributes
 
 STEPS_PER_LOOK = 3000

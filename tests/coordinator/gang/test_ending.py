@@ -4,7 +4,7 @@ from typing import Any
 
 from coordinator.gang.ending import ORPHAN_DELAY, outlived_by
 from coordinator.messages.actions import CreateGang, DeleteGang, FencePod, ReleasePod
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from coordinator.record.event_budget import RENEWAL
 from kube.api.errors import Invalid
 from kube.objects.gang import Gang, GangMeta
@@ -188,11 +188,11 @@ def test_a_gang_that_lost_its_ray_cluster_unseen_is_seen_to_later() -> None:
     """While a watch is down it is not certain that the RayCluster is gone."""
     world = started()
     without_garbage_collector(world)
-    world.leader.handle([SightLost("rayclusters")])
+    world.leader.handle([WatchLost("rayclusters")])
     world.delete("rayclusters", "a")
     world.settle(seconds=3 * ORPHAN_DELAY)
     assert "placement" in world.status("a")
-    world.leader.handle([SightRegained("rayclusters")])
+    world.leader.handle([WatchRecovered("rayclusters")])
     world.settle(seconds=ORPHAN_DELAY + 1)
     assert [name_of(each) for each in world.api.all("gangs")] == ["b"]
 

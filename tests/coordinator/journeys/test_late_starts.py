@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from coordinator.messages.actions import EvictPod, WriteGangStatus
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from coordinator.reconcile.decisions import GANG_STOPPED
 from kube.api.errors import TooManyRequests
 from kube.objects import names
@@ -205,10 +205,10 @@ def leaders_in_turn(world: World) -> Iterator[None]:
 
 
 def test_the_clock_stands_still_while_a_watch_is_down(world: World) -> None:
-    world.leader.handle([SightLost("raypods")])
+    world.leader.handle([WatchLost("raypods")])
     world.settle(seconds=5 * READY)
     assert world.bound("a") == {"n1": 4}
-    world.leader.handle([SightRegained("raypods")])
+    world.leader.handle([WatchRecovered("raypods")])
     world.settle(seconds=10)
     assert said(world) == ("Queued", "ReadyTimeout")
 

@@ -6,7 +6,7 @@ from coordinator.queues.durations import seconds_of, step_of
 from coordinator.queues.learned_durations import LEAST, QueueDurations
 from kube.objects import names
 from kube.objects.queues.learned_durations import MOST_NAMESPACES
-from scheduling.diagnosis.wording import lasting
+from scheduling.diagnosis.amount_texts import lasting
 from tests.coordinator.api import Key
 from tests.coordinator.builders import OPTED_IN, Json, group, node, ray_cluster, template
 from tests.coordinator.journeys.queues.worlds import found, gang_in, queue, status_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from coordinator.messages.offer_actions import StampLease, StopPods
 from kube.objects import names
 from tests.coordinator.api import Key, stamp_at
@@ -229,11 +229,11 @@ def test_what_is_accepted_starts_only_where_the_manager_is_heard_of(renewed: boo
 
 def test_while_a_watch_is_down_they_stop_and_are_closed_after_it() -> None:
     world = started()
-    world.leader.handle([SightLost("nodes")])
+    world.leader.handle([WatchLost("nodes")])
     world.settle(seconds=STOPS + 20)
     assert not world.pods("a")
     assert answer(world)["phase"] == "Started"
-    world.leader.handle([SightRegained("nodes")])
+    world.leader.handle([WatchRecovered("nodes")])
     world.settle(seconds=5)
     assert (answer(world)["phase"], answer(world)["reason"]) == ("Closed", "ManagerLost")
 

@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
-from coordinator.queues.ledger import QuotaLedger
 from coordinator.queues.node_quota import NEXT_TURN, PER_PLACE, NodeQuota
+from coordinator.queues.queue_usage import QuotaLedger
 from coordinator.queues.registry import QueueRegistry
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.queue import Queue

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from coordinator.queues.census import Census, Counted
-from coordinator.queues.ledger import Held
+from coordinator.queues.queue_usage import Held
 from coordinator.queues.registry import QueueRegistry
 from coordinator.queues.status import Status, reason_of, recorded, status_of, summary, usage_of
 from kube.objects.queues.queue import GangQueue

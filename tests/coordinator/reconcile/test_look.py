@@ -5,7 +5,7 @@ import pytest
 from coordinator.messages.actions import Action, DeleteGang
 from coordinator.reconcile import look as looks
 from coordinator.reconcile.advance import BEGIN, STEPS
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, run
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult, run
 from coordinator.reconcile.surveying import take_survey
 from coordinator.state.gang_looks import scene_of
 from tests.coordinator.builders import gang_of, node
@@ -28,8 +28,8 @@ def test_the_gang_is_surveyed_after_a_step_that_says_so_and_only_then(
 ) -> None:
     found: list[str] = []
 
-    def step(name: str, done: Done) -> looks.Step:
-        def taken(_: Look) -> Done:
+    def step(name: str, done: StepResult) -> looks.Step:
+        def taken(_: Look) -> StepResult:
             found.append(name)
             return done
 
@@ -38,7 +38,7 @@ def test_the_gang_is_surveyed_after_a_step_that_says_so_and_only_then(
     look = look_at_a_gang()
     monkeypatch.setattr(looks, "take_survey", lambda *_: found.append("survey"))
     gone: list[Action] = [DeleteGang(key("a"), "uid")]
-    steps = [step("a", NOTHING_DONE), step("b", SURVEY_AGAIN), step("c", Done(gone))]
+    steps = [step("a", NOTHING_DONE), step("b", SURVEY_AGAIN), step("c", StepResult(gone))]
     run(steps, look)
     assert found == ["a", "b", "survey", "c"]
     assert look.actions == gone

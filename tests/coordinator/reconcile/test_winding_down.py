@@ -1,7 +1,7 @@
 """A gang that is opted out gives its room back after a delay, and when its pods are bound."""
 
 from coordinator.messages.actions import DeleteGang, FencePod
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 from kube.api.errors import Invalid
 from tests.coordinator.api import key_of
@@ -79,13 +79,13 @@ def test_a_label_that_is_off_for_a_moment_costs_no_kept_slot() -> None:
 
 def test_an_opt_out_that_is_not_seen_clearly_costs_no_room() -> None:
     world = released()
-    world.leader.handle([SightLost("rayclusters")])
+    world.leader.handle([WatchLost("rayclusters")])
     opt(world, "false")
     for _ in range(3):
         work(world)
         world.api.now += OPT_OUT_DELAY
     assert "placement" in world.status("a")
-    world.leader.handle([SightRegained("rayclusters")])
+    world.leader.handle([WatchRecovered("rayclusters")])
     work(world)
     assert ("placement" in world.status("a"), "placement" in world.status("b")) == (True, False)
 

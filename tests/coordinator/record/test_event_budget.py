@@ -12,7 +12,7 @@ from coordinator.record.event_budget import (
     RENEWAL,
     SPACING,
     SPREAD,
-    Telling,
+    EventBudget,
     spacing_of,
 )
 from kube.objects import names
@@ -29,7 +29,7 @@ def happened(reason: str, message: str = "") -> EmitEvent:
     return EmitEvent(key("a"), "uid", True, reason, message)
 
 
-def sifted(telling: Telling, now: float, *offered: EmitEvent) -> list[str]:
+def sifted(telling: EventBudget, now: float, *offered: EmitEvent) -> list[str]:
     """The messages of the Events that go out."""
     found = telling.sift(offered, now, SPACING)
     return [each.message or each.reason for each in found if isinstance(each, EmitEvent)]
@@ -39,7 +39,7 @@ def sifted(telling: Telling, now: float, *offered: EmitEvent) -> list[str]:
 
 
 def test_what_has_no_token_waits_for_one() -> None:
-    telling = Telling()
+    telling = EventBudget()
     offered = [happened(f"Reason{number}") for number in range(BURST + 2)]
     assert len(sifted(telling, 0.0, *offered)) == BURST
     assert telling.next_at == REFILL
@@ -50,7 +50,7 @@ def test_what_has_no_token_waits_for_one() -> None:
 
 
 def test_of_what_waits_the_newest_of_each_reason_is_kept() -> None:
-    telling = Telling()
+    telling = EventBudget()
     sifted(telling, 0.0, *(happened(f"Reason{number}") for number in range(BURST)))
     for number in range(100):
         assert sifted(telling, 1.0, happened("Bad", f"try {number}")) == []
@@ -58,14 +58,14 @@ def test_of_what_waits_the_newest_of_each_reason_is_kept() -> None:
 
 
 def test_what_its_user_knows_is_not_said_again_before_it_is_renewed() -> None:
-    telling = Telling()
+    telling = EventBudget()
     assert sifted(telling, 0.0, happened("Bad", "one")) == ["one"]
     assert sifted(telling, SPACING, happened("Bad", "one")) == []
     assert sifted(telling, RENEWAL, happened("Bad", "one")) == ["one"]
 
 
 def test_another_message_of_the_same_reason_waits_for_half_a_minute() -> None:
-    telling = Telling()
+    telling = EventBudget()
     assert sifted(telling, 0.0, happened("Bad", "one")) == ["one"]
     assert sifted(telling, 1.0, happened("Bad", "two")) == []
     assert telling.next_at == SPACING
@@ -74,7 +74,7 @@ def test_another_message_of_the_same_reason_waits_for_half_a_minute() -> None:
 
 def test_the_next_wrong_value_is_told_as_soon_as_its_user_wrote_it() -> None:
     """Else `kubectl describe` shows the first one, while it is mended already or wrong anew."""
-    telling = Telling()
+    telling = EventBudget()
     for now, value in enumerate(("soon", "later", "at once")):
         telling.lasting = happened(Reason.MISCONFIGURED, value)
         assert sifted(telling, float(now)) == [value]
@@ -212,7 +212,7 @@ def test_gangs_that_were_told_together_are_not_renewed_together() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_what_an_earlier_leader_told_is_renewed_in_the_gangs_own_time(share: float) -> None:
     """Not for all gangs when the term begins, nor for all at one time after that."""
-    telling = Telling(share, lasting=happened("Bad"))
+    telling = EventBudget(share, lasting=happened("Bad"))
     telling.adopt(happened("Bad"), now=1000.0)
     offset = share * RENEWAL * (1 - SPREAD * share)
     assert sifted(telling, 1000.0) == (["Bad"] if share == 0 else [])

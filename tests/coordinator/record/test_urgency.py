@@ -16,7 +16,7 @@ from coordinator.record.urgency import (
     QUIET_DELAY,
     RUNNING,
     SETTLE_DELAY,
-    Bustle,
+    ClusterActivity,
     Urgency,
     quiet_delay,
 )
@@ -128,7 +128,7 @@ def said(reason: Reason, message: str = "", phase: str = "Queued") -> dict[str, 
 
 
 RUNS = said(Reason.RUNNING, phase="Running")
-BUSY = Bustle(LONGEST_QUIET, came=100.0)
+BUSY = ClusterActivity(LONGEST_QUIET, came=100.0)
 
 
 @pytest.mark.parametrize(
@@ -238,5 +238,5 @@ def test_ten_writes_a_second_tell_all_waiting_gangs() -> None:
 def test_what_of_a_gang_ends_is_written_at_once() -> None:
     written = {"phase": RUNNING, "reason": "Running"}
     status = {**written, "evictions": [{"reason": "Preempted", "replicas": ["workers/one"]}]}
-    due = Urgency().due(status, written, Bustle(60.0, 0.0), 100.0, refused=False)
+    due = Urgency().due(status, written, ClusterActivity(60.0, 0.0), 100.0, refused=False)
     assert due == 0.0

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from coordinator.queues.fair_share import INTERVAL, SETTLED_AT_ONCE, FairShareLedger
-from coordinator.queues.ledger import QuotaLedger
+from coordinator.queues.queue_usage import QuotaLedger
 from coordinator.queues.registry import QueueRegistry
 from kube.objects.queues.queue import GangQueue
 from reservation.slots import Reserved

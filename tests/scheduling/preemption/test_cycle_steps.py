@@ -10,8 +10,8 @@ from scheduling.model.queue import (
     Queue,
 )
 from scheduling.preemption.candidates import candidates
-from scheduling.preemption.preempting import LISTING
 from scheduling.preemption.search import QUESTION, Search
+from scheduling.preemption.victims import LISTING
 from tests.scheduling.preemption.cluster import Cluster, Spec, part
 from tests.scheduling.preemption.company import LOWER, taken
 
@@ -103,7 +103,7 @@ def test_looking_at_parts_costs_steps_and_ends_with_them(monkeypatch: pytest.Mon
         asked.append("again")
         return candidates(*of)
 
-    monkeypatch.setattr("scheduling.preemption.preempting.candidates", counted)
+    monkeypatch.setattr("scheduling.preemption.victims.candidates", counted)
     many_that_find_nothing(Spec("last", "c", 8, priority=1)).cycle()
     assert 0 < len(asked) <= 8
 

@@ -8,10 +8,10 @@ import pytest
 
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.queue import DEFAULT_QUEUE, FairSharing, Ordering, Queue, WhenBlocked
+from scheduling.queueing.average_usage import QueueUsage
 from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.order import QueueOrder
 from scheduling.queueing.quota_tree import QuotaTree
-from scheduling.queueing.usage import QueueUsage
 from scheduling.queueing.waiting import WaitingGangs
 from tests.builders import gang, group, shape
 

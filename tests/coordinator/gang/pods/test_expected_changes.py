@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from coordinator.gang.pods.expected_changes import Course
+from coordinator.gang.pods.expected_changes import ExpectedChanges
 from coordinator.messages.actions import ReleasePod
 from coordinator.messages.events import CycleDue
 from coordinator.reconcile.advance import advance
@@ -201,7 +201,7 @@ def test_only_a_next_wave_waits_for_the_last_bind(*, in_steps: bool) -> None:
     one_by_one(world)
     view = world.leader.state.known.views[key("a")]
     [before, *_] = world.leader.state.known.cache.members(key("a"), view.cluster_uid)
-    course = Course()
+    course = ExpectedChanges()
     course.begin(view.survey.standing, set(), in_steps=in_steps)
     course.binding = {before.uid}
     assert course.is_last(before, replace(before, node="n1", holds="n1")) is in_steps

@@ -4,7 +4,7 @@ from typing import Any
 
 from coordinator.gang.pods.kept_slots import CERTAIN, Kept, Start
 from coordinator.messages.clock import Patience
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from reservation.slots import Slot, SlotKind, Slots
 from runtime.controller.moment import Moment
 from tests.coordinator.api import Key, key_of
@@ -216,10 +216,10 @@ def test_nothing_ends_on_what_cannot_be_seen() -> None:
     with world.kuberay_refuses(failure(QUOTA)):
         lose_workers(world, 1)
         world.settle(seconds=60)
-        world.leader.handle([SightLost("raypods")])
+        world.leader.handle([WatchLost("raypods")])
         world.settle(seconds=PATIENCE.slot)
         assert slots(world) == 5
-        world.leader.handle([SightRegained("raypods")])
+        world.leader.handle([WatchRecovered("raypods")])
         world.settle(seconds=1)
         assert slots(world) == 4
 

@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator.messages.actions import EvictPod
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from kube.api.errors import TooManyRequests
 from scheduling.model.gang import PendingGang
 from tests.coordinator.api import Key
@@ -117,9 +117,9 @@ def test_the_clock_of_a_loss_stands_still_while_a_watch_is_down() -> None:
     world = begun(**REQUEUE)
     without_a_node(world)
     world.settle(seconds=10)
-    world.leader.handle([SightLost("raypods")])
+    world.leader.handle([WatchLost("raypods")])
     world.settle(seconds=2 * PATIENCE.slot)
-    world.leader.handle([SightRegained("raypods")])
+    world.leader.handle([WatchRecovered("raypods")])
     world.settle(seconds=PATIENCE.slot - 60)
     assert world.bound("a").total() == 2
     world.settle(seconds=120)

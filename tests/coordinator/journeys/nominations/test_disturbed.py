@@ -149,12 +149,12 @@ def test_a_nomination_that_others_overwrite_is_written_again(
     leader = world.leader
     leader.hear_all()
     view = next(each for key, each in leader.state.known.views.items() if key.name == LAST)
-    assert view.nominating.astray.keys() == {"n2"}
+    assert view.nominating.misnominated.keys() == {"n2"}
     for _ in range(100):
         leader.act_all_but(ReleasePod)
         pass_time(world, 0.01)
     assert field_of(world, name) == "n1"
-    assert not view.nominating.astray
+    assert not view.nominating.misnominated
     assert [node for pod, node in nominations(world, LAST) if pod == name] == ["n1", "", "n1"]
 
 

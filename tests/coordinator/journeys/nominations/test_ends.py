@@ -8,7 +8,7 @@ from coordinator.gang import start_window
 from coordinator.gang.nominations import Guard
 from coordinator.gang.pods.left_nominations import LEFT_DELAY
 from coordinator.messages.actions import NominatePod, ReleasePod
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from tests.coordinator.api import Key, key_of
 from tests.coordinator.builders import TEAM, group, ray_cluster
 from tests.coordinator.client import Outcome
@@ -132,9 +132,9 @@ def test_nominations_that_are_left_end_with_the_blindness() -> None:
     lose_ray_cluster(world, "p")
     world.api.remove(Key("gangs", TEAM, "p"))
     leader.hear_all()
-    leader.handle([SightLost("pods")])
+    leader.handle([WatchLost("pods")])
     pass_time(world, LEFT_DELAY)
     assert len(nominations(world)) == before
     assert (leader.state.next_wake or inf) > world.api.now
-    leader.handle([SightRegained("pods")])
+    leader.handle([WatchRecovered("pods")])
     assert [node for _, node in nominations(world)[before:]] == [""] * 4

@@ -272,7 +272,7 @@ def test_a_gang_that_is_opted_out_leaves_its_nominations_to_kube_scheduler() -> 
     opt(world, "false", "p")
     world.settle(seconds=3)
     assert not any(is_gated(pod) for pod in world.pods("p"))
-    assert world.leader.state.known.term.astray == {}
+    assert world.leader.state.known.term.misnominated == {}
     go_on(world)
     assert world.bound("p") == {"n1": 4}
 

@@ -3,7 +3,7 @@
 from coordinator.messages.actions import (
     WriteGangStatus,
 )
-from coordinator.messages.events import SightLost, SightRegained
+from coordinator.messages.events import WatchLost, WatchRecovered
 from tests.coordinator.builders import node
 from tests.coordinator.journeys.queues.worlds import (
     QUEUE_WRITES,
@@ -137,7 +137,7 @@ def test_nothing_is_decided_while_the_watch_of_queues_is_down() -> None:
     world = World(node("n1", cpu=100), queue("team", cpu=4))
     world.settle(seconds=10)
     before = [each for each in world.leader.log if isinstance(each, QUEUE_WRITES)]
-    world.leader.handle([SightLost("gangqueues")])
+    world.leader.handle([WatchLost("gangqueues")])
     world.create(gang_in("team", "a", 3))
     world.settle(seconds=10)
     change(world, "team", quota={"cpu": "5"})
@@ -145,7 +145,7 @@ def test_nothing_is_decided_while_the_watch_of_queues_is_down() -> None:
     assert not world.leader.releases()
     assert [each for each in world.leader.log if isinstance(each, QUEUE_WRITES)] == before
 
-    world.leader.handle([SightRegained("gangqueues")])
+    world.leader.handle([WatchRecovered("gangqueues")])
     world.settle(seconds=10)
     assert phases(world, "a") == ["Running"]
     assert status_of(world, "team")["admitted"] == 1

@@ -67,10 +67,10 @@ def test_each_setback_in_a_row_takes_twice_as_long_within_bounds() -> None:
     [view] = world.leader.state.known.views.values()
     lasted: list[float] = []
     while len(lasted) < 7:
-        before = view.retreat.until
+        before = view.refused_releases.until
         world.settle(seconds=10)
-        if view.retreat.until != before:
-            lasted.append(view.retreat.until - WALL - world.api.now)
+        if view.refused_releases.until != before:
+            lasted.append(view.refused_releases.until - WALL - world.api.now)
     expected = [min(2**n, 32) * PATIENCE.setback for n in range(7)]
     assert lasted == pytest.approx(expected, abs=10)
 
@@ -84,7 +84,7 @@ def test_alone_it_is_tried_again_and_starts_when_the_refusal_ends() -> None:
     assert world.bound("a") == {"n1": 2}
     assert world.status("a")["message"] == "the minimum is ready"
     [view] = world.leader.state.known.views.values()
-    assert (view.retreat.count, view.retreat.text) == (0, "")
+    assert (view.refused_releases.count, view.refused_releases.text) == (0, "")
 
 
 @pytest.mark.parametrize("status", [400, 403, 422])
@@ -111,7 +111,7 @@ def test_its_place_is_its_own_again_after_a_while() -> None:
     world.create(gang_of("b", 1))
     world.settle(seconds=PATIENCE.setback + 60)
     [mine] = [view for view in world.leader.state.known.views.values() if view.key.name == "a"]
-    assert mine.retreat.count == 1
+    assert mine.refused_releases.count == 1
     assert getattr(mine.queueing.asked, "setbacks", None) == 0
 
 

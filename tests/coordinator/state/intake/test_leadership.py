@@ -1,7 +1,7 @@
 """Nothing is decided or released while a watch is down."""
 
 from coordinator.messages.actions import ReleasePod
-from coordinator.messages.events import NodeGone, SightLost, SightRegained
+from coordinator.messages.events import NodeGone, WatchLost, WatchRecovered
 from coordinator.state_machine import CoordinatorState
 from runtime.controller.moment import Moment
 from tests.coordinator.api import Key
@@ -12,24 +12,24 @@ from tests.coordinator.world import World
 def test_nothing_is_decided_while_a_watch_is_down() -> None:
     """What it told last may be long past: other pods may have taken the room that looks free."""
     world = World(node("n1"))
-    world.leader.handle([SightLost("pods")])
+    world.leader.handle([WatchLost("pods")])
     world.create(gang_of("a", 4))
     world.settle(seconds=60)
     assert "placement" not in world.status("a")
 
-    world.leader.handle([SightRegained("pods")])
+    world.leader.handle([WatchRecovered("pods")])
     world.settle(seconds=1)
     assert world.bound("a") == {"n1": 5}
 
 
 def test_all_watches_must_be_back() -> None:
     world = World(node("n1"))
-    world.leader.handle([SightLost("pods"), SightLost("nodes"), SightRegained("pods")])
+    world.leader.handle([WatchLost("pods"), WatchLost("nodes"), WatchRecovered("pods")])
     world.create(gang_of("a", 4))
     world.settle(seconds=60)
     assert world.gated("a") == 5
 
-    world.leader.handle([SightRegained("nodes")])
+    world.leader.handle([WatchRecovered("nodes")])
     world.settle(seconds=1)
     assert world.bound("a") == {"n1": 5}
 
@@ -44,11 +44,11 @@ def test_what_was_decided_before_is_not_released_while_a_watch_is_down() -> None
         world.leader.act_all_but(ReleasePod)
         world.leader.cycle()
     assert len(world.leader.releases()) == 1
-    world.leader.handle([SightLost("nodes")])
+    world.leader.handle([WatchLost("nodes")])
     world.settle(seconds=60)
     assert world.bound("a") == {"n1": 1}
 
-    world.leader.handle([SightRegained("nodes")])
+    world.leader.handle([WatchRecovered("nodes")])
     world.settle(seconds=1)
     assert world.bound("a") == {"n1": 5}
 
@@ -57,14 +57,14 @@ def test_a_term_that_begins_blind_waits_as_well() -> None:
     """The blindness is the replica's, not the term's."""
     world = World(node("n1"), replicas=2)
     other = world.replicas[1]
-    other.handle([SightLost("nodes")])
+    other.handle([WatchLost("nodes")])
     world.replicas[0].resign()
     world.elect(1)
     world.create(gang_of("a", 4))
     world.settle(seconds=60)
     assert world.gated("a") == 5
 
-    other.handle([SightRegained("nodes")])
+    other.handle([WatchRecovered("nodes")])
     world.settle(seconds=1)
     assert world.bound("a") == {"n1": 5}
 
@@ -74,13 +74,13 @@ def test_a_gang_is_not_taken_for_opted_out_while_a_watch_is_down() -> None:
     world = World(node("n1", cpu=2))
     world.create(gang_of("a", 4))
     world.settle(seconds=1)
-    world.leader.handle([SightLost("namespaces")])
+    world.leader.handle([WatchLost("namespaces")])
     cluster = world.api.get(Key("rayclusters", TEAM, "a"))
     world.api.change(cluster, lambda obj: obj["metadata"]["labels"].clear())
     world.settle(seconds=60)
     assert world.gated("a") == 5
 
-    world.leader.handle([SightRegained("namespaces")])
+    world.leader.handle([WatchRecovered("namespaces")])
     world.settle(seconds=60)
     assert world.gated("a") == 0
 

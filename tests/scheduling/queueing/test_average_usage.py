@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.model.queue import FairSharing
-from scheduling.queueing.usage import MOST, NOW, QueueUsage, Usage, averaged
+from scheduling.queueing.average_usage import MOST, NOW, QueueUsage, Usage, averaged
 
 DAY = 24 * 3600.0
 WEEK = FairSharing()

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator.queues.ledger import QuotaLedger
+from coordinator.queues.queue_usage import QuotaLedger
 from kube.codec.observed_pod import ObservedPod
 from reservation.slots import Reserved
 from scheduling.model.gang import GangKey

@@ -11,7 +11,7 @@ from scheduling.model.amounts import LIMIT, is_device
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.scoring.lexical_order import in_lexical_order
-from scheduling.scoring.stranded_devices import (
+from scheduling.scoring.node_scores import (
     PARTS,
     POINTS,
     best_nodes,

@@ -1,8 +1,8 @@
-"""Counts what a gang holds in its queue and in metrics, and learns from how long it ran."""
+"""Counts the usage of one gang in its queue and in metrics, and learns from how long it ran."""
 
 from coordinator.gang.view import GangView
 from coordinator.queues.census import Counted, waits
-from coordinator.queues.counting import is_out, pods_that_count
+from coordinator.queues.counting import is_not_managed, pods_that_count
 from coordinator.queues.history import began
 from coordinator.queues.learned_durations import Run
 from coordinator.state.gang_counts import facts_of
@@ -25,7 +25,7 @@ def count_held(known: Known, key: GangKey) -> None:
         queue, pods = _queue_of(known, key, uid, mine), pods_that_count(known.cache, key, uid)
         known.agenda.cycle_wanted |= known.quota.note(key, uid, queue, pods, reserved)
     held = tuple(known.quota.of(key).values())
-    known.reports.census.note(key, Counted(_waits_in(view), held, is_out(known.cache, key)))
+    known.reports.census.note(key, Counted(_waits_in(view), held, is_not_managed(known.cache, key)))
 
 
 def count_for_metrics(known: Known, key: GangKey, now: float) -> None:

@@ -1,4 +1,4 @@
-"""Decides a gang of which no pod exists, on foreseen pods, and has its source resumed.
+"""Resumes a held gang once a cycle has placed it, by foreseen pods.
 
 Nothing is ever written to foreseen pods. Once the placement is written the source is resumed:
 KubeRay makes the pods, gated, and the usual steps match them with their slots and release them.
@@ -27,9 +27,9 @@ from coordinator.reconcile.held_start.source_writes import (
     is_without_effect,
     resume_source,
 )
-from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Done, Look, Step, run
-from coordinator.reconcile.owner_deadlines import hear_owner
-from coordinator.reconcile.record.events import tell_user
+from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, Step, StepResult, run
+from coordinator.reconcile.owner_deadlines import note_owner_deadline
+from coordinator.reconcile.record.events import emit_events
 from coordinator.reconcile.record.recording import sync_record, write_record
 from coordinator.reconcile.repair.broken_sets import drop_broken_set
 from coordinator.reconcile.repair.lost_slots import drop_lost_slots, drop_void_placement
@@ -45,7 +45,7 @@ from scheduling.model.verdict import Reason
 PODS_NAMED = 3
 
 
-def end_at_once(look: Look) -> Done:
+def end_at_once(look: Look) -> StepResult:
     """Stop a gang that has a placement and no pods, where it is to be stopped."""
     view = look.view
     if not view.eviction.endings or is_being_resumed(look) or may_run_elsewhere(look):
@@ -55,7 +55,7 @@ def end_at_once(look: Look) -> Done:
     return SURVEY_AGAIN
 
 
-def give_up(look: Look) -> Done:
+def give_up(look: Look) -> StepResult:
     """Give the placement up that cannot be had any more, unless pods may come for it already."""
     view, waiting = look.view, look.view.held.state
     assert isinstance(waiting, Waiting)
@@ -80,12 +80,12 @@ def give_up(look: Look) -> Done:
     return drop_void_placement(look)
 
 
-def drop_set(look: Look) -> Done:
+def drop_set(look: Look) -> StepResult:
     """Give the placement up where others lost theirs that were placed with it."""
     return NOTHING_DONE if is_being_resumed(look) else drop_broken_set(look)
 
 
-def _give_resumption_up(look: Look, refusal: str) -> Done:
+def _give_resumption_up(look: Look, refusal: str) -> StepResult:
     """Let others have the room of a gang whose source cannot be resumed; try again later."""
     view, tries = look.view, look.view.held.tries
     view.reservation.placement, view.held.write.asked = None, 0
@@ -112,7 +112,7 @@ def _problem(look: Look) -> NotReady | None:
     return None
 
 
-def ask_ahead(look: Look) -> Done:
+def ask_ahead(look: Look) -> StepResult:
     """Ask for room for the pods that are to come, unless something is known to stop them."""
     done, view = ask(look), look.view
     hindrance = _hindrance(look) if view.understood.terms is not None else None
@@ -143,13 +143,13 @@ def _named(left: Collection[ObservedPod]) -> str:
     return f"{count} ({', '.join(some)}{', ...' if len(left) > len(some) else ''})"
 
 
-def tell_without_pods(look: Look) -> Done:
+def tell_without_pods(look: Look) -> StepResult:
     """Tell the user; there is no head pod to tell it on."""
     look.pods = []
-    return tell_user(look)
+    return emit_events(look)
 
 
-def resume(look: Look) -> Done:
+def resume(look: Look) -> StepResult:
     """Resume the source once the placement is written, or when its user says so.
 
     Of an offer nothing is resumed: what takes its room over is another gang. Nor is what another
@@ -162,7 +162,7 @@ def resume(look: Look) -> Done:
     cannot_wait = view.record.drops_held or bool(view.held.expected.foresight.unforeseeable)
     placed = view.survey.durable and is_recorded(look)
     due = look.scene.sighted and (placed or always or (cannot_wait and not is_kept_back(look)))
-    return Done(resume_source(look)) if due else NOTHING_DONE
+    return StepResult(resume_source(look)) if due else NOTHING_DONE
 
 
 WAIT: tuple[Step, ...] = (
@@ -181,7 +181,7 @@ WAIT: tuple[Step, ...] = (
     drop_set,
     ask_ahead,
     wait_for_members,
-    hear_owner,
+    note_owner_deadline,
     write_record,
     tell_without_pods,
     resume,

@@ -1,4 +1,4 @@
-"""Writes amounts, numbers of nodes and names of users for messages, within their limits."""
+"""Formats amounts, numbers of nodes and names of users for messages, within their limits."""
 
 from collections.abc import Sequence
 

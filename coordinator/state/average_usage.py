@@ -1,4 +1,4 @@
-"""Brings the usage of queues with fair sharing up to date, before cycles and reports."""
+"""Brings the average usage of queues with fair sharing up to date, before cycles and reports."""
 
 from collections import Counter
 

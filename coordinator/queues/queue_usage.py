@@ -1,4 +1,4 @@
-"""Counts what the gangs of each queue hold: pods on nodes, also ending ones, and reserved slots."""
+"""Counts the usage of each queue: pods on nodes, also ending ones, and reserved slots."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

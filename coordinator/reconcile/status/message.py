@@ -1,4 +1,4 @@
-"""Works out the phase of a gang, and why it is in it: the hindrance nearest to its start first."""
+"""Works out phase, reason and message of a gang: the hindrance nearest to its start first."""
 
 from dataclasses import dataclass, replace
 
@@ -57,16 +57,16 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
         return Explained(phase, not_ready.reason, not_ready.message)
     said = _with_waiting(_explain(view, not_ready), view)
     over = said.reason in (Reason.RUNNING, Reason.RELEASE_REFUSED)
-    past = () if over else (view.retreat.text, view.repairs.bind_refusal)
+    past = () if over else (view.refused_releases.text, view.repairs.bind_refusal)
     stopped = _stopped_before(view) if _stopped_before(view) != said.message else ""
     past = (
         *past,
         _of_held_start(view, said),
         "" if view.expects_pods else view.repairs.unclaimed,
-        view.quota.text,
+        view.quota_stake.text,
         view.eviction.text if said.phase != PREEMPTING else "",
         stopped,
-        view.nodes.text if said.phase == QUEUED else "",
+        view.node_request.text if said.phase == QUEUED else "",
     )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
     waits = view.owner_text if view.waits_for_room else ""

@@ -1,4 +1,4 @@
-"""Makes room for waiting gangs in one cycle, by what their queues may take from running ones.
+"""Chooses the victims for waiting gangs in one cycle, within what their queues may take.
 
 What ends by itself comes first: a gang that fits once that is gone waits for it, and nothing more
 is taken. So a preemption needs no memory to go on: each cycle finds again that the gang will fit.

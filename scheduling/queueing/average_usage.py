@@ -1,4 +1,4 @@
-"""Averages what queues and namespaces hold over time, and says how much of it counts.
+"""Averages the usage of queues and namespaces over time, for fair sharing.
 
 The average of an amount weighs what was held t seconds ago by 2^(-t / half-life). It is an amount
 of the same kind, at most what was held at any time, so that nothing overflows; and what it is at

@@ -1,4 +1,4 @@
-"""Decides what is written next for one Ray object, on the manager and on members. Pure.
+"""Decides the next writes for one Ray object, on the manager and on members. Pure.
 
 `dispatcher.protocol` has the rules by which it never runs on two. Here each of its steps becomes a
 write, and what follows once a member is on record is done: the copy, and its user's wishes.
@@ -45,7 +45,7 @@ TURNED_EVERY = 60.0
 """Seconds after which the next candidates are asked, where there are more than `AT_ONCE`."""
 
 
-def next_deeds(look: Look) -> Iterator[Written | TakeLease]:
+def next_writes(look: Look) -> Iterator[Written | TakeLease]:
     """Yield all that can be written now: at most one write for each lane."""
     used: set[str] = set()
     for each in chain(_steps(look), _of_copy(look), told(look)):
