@@ -1,15 +1,17 @@
 """Measures cycles over gangs whose pods claim devices, against the same as extended resources.
 
 5,000 nodes of eight GPUs, each told apart by its UUID, and gangs that ask for one GPU a pod: by
-claim, with a selector in CEL, or under the name that a device plugin offers.
+claim, with a selector in CEL, or under the name that a device plugin offers. The same for
+partitions: each GPU is offered whole and as two halves, of which the counters of its memory let
+either be allocated, and gangs ask for one half a pod.
 """
 
 import gc
 import tracemalloc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.measure import Outcome, Row, in_turn, median_within, ratio_within
+from benchmarks.measure import Outcome, Row, all_in_turn, median_within, ratio_within, stated
 from benchmarks.verdict import GPU, HEAD, MACHINE, timed
 from kube.devices.selectors import CelSelectors
 from scheduling.admission.refusal_memory import Memory
@@ -26,6 +28,7 @@ from scheduling.model.devices.resource_claim import (
 from scheduling.model.devices.resource_slice import (
     Attribute,
     AttributeKind,
+    CounterSet,
     Device,
     DeviceContent,
     DeviceID,
@@ -53,7 +56,20 @@ SELECTOR = f'device.attributes["{DRIVER}"].model == "h100"'
 FIRST_AIM, NEXT_AIM, MEMORY_AIM_MB = 1.5, 2.0, 250.0
 
 _PLAIN = PodShape((("cpu", 4_000), ("pods", 1)))
-_CLAIM = ClaimSpec((Request("gpu", DeviceRequest("gpu", CLASS.name, (SELECTOR,))),))
+
+
+def _claim(selector: str) -> ClaimSpec:
+    return ClaimSpec((Request("gpu", DeviceRequest("gpu", CLASS.name, (selector,))),))
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What each node has: so many devices `NAME-0` and on that the claim finds, in these slices."""
+
+    name: str
+    number: int
+    claim: ClaimSpec
+    slices: Callable[[str], list[ResourceSlice]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +83,21 @@ class Took:
 class World:
     """The nodes and their devices, and what gangs took of them; by claim or not."""
 
-    def __init__(self, *, by_claim: bool, nodes: int = NODES) -> None:
+    def __init__(self, *, by_claim: bool, nodes: int = NODES, offer: "Offer | None" = None) -> None:
         self._by_claim, self._edition = by_claim, 0
+        self._offer = offer = offer or WHOLE
         self._names = [f"node-{at:05}" for at in range(nodes)]
         self._table = NodeTable()
-        machine = dict(MACHINE) | {GPU: 0 if by_claim else DEVICES}
+        machine = dict(MACHINE) | {GPU: 0 if by_claim else offer.number}
         for name in self._names:
             self._table.put_node(Node(name, {}, (), unschedulable=False, allocatable=machine))
-        self._slices = [_slice(name) for name in self._names] if by_claim else []
+        names = self._names if by_claim else []
+        self._slices = [each for name in names for each in offer.slices(name)]
         self._taken = dict.fromkeys(self._names, 0)
         self._given: dict[PoolKey, frozenset[DeviceID]] = {}
         self._rules = Rules({CLASS.name: CLASS}, CelSelectors())
         self._memory: Memory | None = None
-        self.worker = with_claims(_PLAIN, (_CLAIM,), ()) if by_claim else _with_gpu(_PLAIN)
+        self.worker = with_claims(_PLAIN, (offer.claim,), ()) if by_claim else _with_gpu(_PLAIN)
 
     def cycle(self, gangs: Sequence[PendingGang]) -> dict[GangKey, Admitted]:
         """Decide gangs, and return those that are admitted."""
@@ -98,8 +116,10 @@ class World:
                 for name, pods in each.nodes:
                     self._table.use(name, each.requests, pods)
                     self._taken[name] += pods if each.pod_set == "workers" else 0
-                    given = (DeviceID(DRIVER, name, f"gpu-{at}") for at in range(self._taken[name]))
-                    self._given[PoolKey(DRIVER, name)] = frozenset(given)
+                    self._given[PoolKey(DRIVER, name)] = frozenset(
+                        DeviceID(DRIVER, name, f"{self._offer.name}-{at}")
+                        for at in range(self._taken[name])
+                    )
         self._edition += 1
 
     def gang(self, number: int) -> PendingGang:
@@ -109,13 +129,28 @@ class World:
         return PendingGang(GangKey("team", f"gang-{number:04}"), 0, float(number), groups)
 
 
-def _slice(node: str) -> ResourceSlice:
+def _whole(node: str) -> list[ResourceSlice]:
     devices = tuple(Device(f"gpu-{at}", _content(f"GPU-{node}-{at}")) for at in range(DEVICES))
-    return ResourceSlice(node, DRIVER, node, devices, 1, 1, NodeAccess(node_name=node))
+    return [ResourceSlice(node, DRIVER, node, devices, 1, 1, NodeAccess(node_name=node))]
 
 
-def _content(uuid: str) -> DeviceContent:
-    said = (("model", "h100"), ("uuid", uuid))
+def _partitioned(node: str) -> list[ResourceSlice]:
+    halves = [_part(node, f"half-{at}", at // 2, 40) for at in range(2 * DEVICES)]
+    devices = (*halves, *(_part(node, f"gpu-{at}", at, 80) for at in range(DEVICES)))
+    access = NodeAccess(node_name=node)
+    memory = tuple(CounterSet(f"gpu-{at}", (("memory", 80),)) for at in range(DEVICES))
+    counters = ResourceSlice(f"{node}-0", DRIVER, node, (), 1, 2, access, memory)
+    return [counters, ResourceSlice(f"{node}-1", DRIVER, node, devices, 1, 2, access)]
+
+
+def _part(node: str, name: str, gpu: int, memory: int) -> Device:
+    consumed = CounterSet(f"gpu-{gpu}", (("memory", memory),))
+    content = _content(f"GPU-{node}-{name}", "half" if memory < 80 else "h100")
+    return Device(name, content, consumes_counters=(consumed,))
+
+
+def _content(uuid: str, model: str = "h100") -> DeviceContent:
+    said = (("model", model), ("uuid", uuid))
     attributes = ((name, Attribute(AttributeKind.STRING, value)) for name, value in said)
     return DeviceContent(DRIVER, tuple(attributes), (("memory", "80Gi"),))
 
@@ -124,12 +159,18 @@ def _with_gpu(shape: PodShape) -> PodShape:
     return PodShape(tuple(sorted((*shape.requests, (GPU, 1)))))
 
 
-def measured(*, by_claim: bool, nodes: int = NODES, gangs: int = GANGS) -> Took:
+WHOLE = Offer("gpu", DEVICES, _claim(SELECTOR), _whole)
+HALVES = Offer("half", 2 * DEVICES, _claim(SELECTOR.replace("h100", "half")), _partitioned)
+
+
+def measured(
+    *, by_claim: bool, nodes: int = NODES, gangs: int = GANGS, offer: Offer = WHOLE
+) -> Took:
     """Build a world and measure the first cycle, and one after pods were bound and gangs came.
 
     What building leaves to the garbage collector is collected before, in neither of them.
     """
-    world = World(by_claim=by_claim, nodes=nodes)
+    world = World(by_claim=by_claim, nodes=nodes, offer=offer)
     waiting = [world.gang(at) for at in range(gangs)]
     admitted: dict[GangKey, Admitted] = {}
     gc.collect()
@@ -153,13 +194,19 @@ def memory_mb(*, by_claim: bool, nodes: int = NODES, gangs: int = GANGS) -> floa
 
 
 def measure(runs: int) -> Outcome:
-    """Both sides in turn."""
-    plain, claimed = in_turn(
-        runs, lambda _: measured(by_claim=False), lambda _: measured(by_claim=True)
+    """All sides in turn."""
+    plain, claimed, *parts = all_in_turn(
+        runs,
+        (
+            lambda _: measured(by_claim=False),
+            lambda _: measured(by_claim=True),
+            lambda _: measured(by_claim=False, offer=HALVES),
+            lambda _: measured(by_claim=True, offer=HALVES),
+        ),
     )
     more = memory_mb(by_claim=True) - memory_mb(by_claim=False)
     return Outcome(
-        rows(plain, claimed, more),
+        [*rows(plain, claimed, more), *rows_of_partitions(*parts)],
         notes=[f"{NODES} nodes of {DEVICES} devices, {GANGS} gangs, then {NEW} more; CPU time"],
     )
 
@@ -180,6 +227,15 @@ def rows(plain: Sequence[Took], claimed: Sequence[Took], more_mb: float) -> list
             NEXT_AIM,
         ),
         median_within(Row("more memory than without claims", "MB", (more_mb,)), MEMORY_AIM_MB),
+    ]
+
+
+def rows_of_partitions(plain: Sequence[Took], claimed: Sequence[Took]) -> list[Row]:
+    """What the runs with partitions say."""
+    first, after = "partitions: first cycle", "partitions: cycle after a change"
+    return [
+        stated(_row(first, [each.first for each in claimed], [each.first for each in plain])),
+        stated(_row(after, [each.after for each in claimed], [each.after for each in plain])),
     ]
 
 
