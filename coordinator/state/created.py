@@ -107,16 +107,18 @@ def pods_left(known: Known, form: OfferForm) -> Iterator[ObservedPod]:
 def stop_pods(known: Known, key: GangKey, form: OfferForm, stopped: set[str]) -> StopPods | None:
     """Have the pods deleted that are left of an offer, and what would make them again.
 
-    None where all of that was asked for; `stopped` are the uids of the pods for which it was.
+    None where all of that was asked for; `stopped` are the uids of all for which it was.
     """
     pods = [pod for pod in pods_left(known, form) if pod.uid not in stopped]
     made = (known.cache.sources[each] for each in followers(known, form))
     # What wraps objects is itself what was created, and is deleted first.
     ray = (each.metadata for each in made if each.owner.kind == RAY_CLUSTER)
-    clusters = tuple((each.name, each.uid) for each in ray if each.deletion_timestamp is None)
+    left = [each for each in ray if each.deletion_timestamp is None and each.uid not in stopped]
+    clusters = tuple((each.name, each.uid) for each in left)
     if not pods and not clusters:
         return None
     stopped.update(pod.uid for pod in pods)
+    stopped.update(each.uid for each in left)
     grace = min(LONGEST_GRACE, int(stop_seconds(form.lost_after) / 2))
     named = tuple((pod.name, pod.uid) for pod in pods)
     return StopPods(key, form.metadata.uid, clusters, named, grace)

@@ -100,7 +100,7 @@ class OfferProgress:
     accepted_after: int | None = None
     """How many requests for the Lease of its manager were sent before it was seen accepted."""
     stopped: set[str] = field(default_factory=set)
-    """The uids of the pods that were deleted since its gang may run no longer."""
+    """The uids of pods and RayClusters that were deleted since its gang may run no longer."""
 
     def begin(self, replaced: str, now: float) -> None:
         """Have a write under way; `replaced` is empty where it changes something else."""
