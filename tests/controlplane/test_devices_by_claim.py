@@ -236,7 +236,7 @@ def test_a_gang_waits_for_its_claims_and_says_for_which(plot: Plot) -> None:
 def test_the_ray_cluster_of_the_documents_gets_its_devices(plot: Plot) -> None:
     """Two GPUs by claim; in docs/gpus.md the class is one of a cluster."""
     text = (ROOT / "docs/gpus.md").read_text(encoding="utf-8")
-    [block] = [each for each in YAML.findall(text) if "ResourceClaimTemplate" in each]
+    block = next(each for each in YAML.findall(text) if "ResourceClaimTemplate" in each)
     plot.add_node(8)
     add_slice(plot, "node", FOUR)
     block = block.replace("gpu.example.com", add_class(plot))
