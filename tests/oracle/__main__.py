@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from testbed.recipes import KUBERNETES_VARIABLE, chosen_kubernetes
 from tests.oracle.devices.device_trial import try_device_case
 from tests.oracle.stage import Stage
@@ -68,6 +70,7 @@ def run(stage: Stage, seeds: list[str], seconds: float, try_one: Try = try_case)
 
 def _all(stage: Stage, seeds: list[str], end: float, try_one: Try) -> list[Outcome]:
     """Try cases side by side until the end; each slot takes the next seed once it is free."""
+    _learn(msgspec.Struct)
     left = iter(seeds)
 
     def work(slot: str) -> list[Outcome]:
@@ -79,6 +82,13 @@ def _all(stage: Stage, seeds: list[str], end: float, try_one: Try) -> list[Outco
     with ThreadPoolExecutor(len(SLOTS)) as pool:
         found = pool.map(work, SLOTS)
         return [outcome for outcomes in found for outcome in outcomes]
+
+
+def _learn(kind: type[msgspec.Struct]) -> None:
+    """Have msgspec read these types here: two threads that both use one first crash (0.22.0)."""
+    for each in kind.__subclasses__():
+        msgspec.json.Decoder(each)
+        _learn(each)
 
 
 if __name__ == "__main__":
