@@ -213,6 +213,28 @@ def test_a_change_of_a_rayservice_goes_to_its_member_where_kuberay_upgrades_it(s
     assert site.dispatch("rayservice.serve")["attempt"] == 1
 
 
+def test_what_a_gang_lacks_after_its_start_is_told_on_the_manager_until_it_is_whole(
+    site: Site,
+) -> None:
+    site.submit("hurt")
+    wait_until(lambda: whole(site, "hurt"), "it to run", seconds=LONG)
+    site.manager.wait_phase("hurt", "Running", "Running")
+    where = site.whole("hurt")
+    member = site.members[where]
+    worker = next(each for each in member.bound("hurt") if "worker" in each)
+    member.patch_node("node", {"spec": {"unschedulable": True}})
+    try:
+        member.delete("Pod", worker)
+        site.manager.wait_message("hurt", f"cluster {where}: ")
+        lacks = site.manager.wait_phase("hurt", "Running", "NoFeasibleNode", "is cordoned")
+        assert lacks["dispatch"]["phase"] == "Started"
+    finally:
+        member.patch_node("node", {"spec": {"unschedulable": None}})
+    site.manager.wait_phase("hurt", "Running", "Running")
+    assert whole(site, "hurt")
+    assert site.dispatch("hurt")["attempt"] == 1
+
+
 def test_a_gang_leaves_a_drained_member_for_another(site: Site) -> None:
     site.submit("moved")
     wait_until(lambda: whole(site, "moved"), "it to run", seconds=LONG)
