@@ -97,6 +97,24 @@ GPUS_STRANDED = _gauge(
     "Free GPUs beside which too little CPU or memory is left for what pods typically take",
     *GPUS,
 )
+FAR_DEVICES = _gauge(
+    "muster_far_devices", "Devices that several nodes reach, each counted once", *GPUS
+)
+FAR_RESERVED = _gauge(
+    "muster_far_devices_reserved", "Those promised to gangs whose pods are not there yet", *GPUS
+)
+FAR_FREE = _gauge("muster_far_devices_free", "Those neither used nor reserved", *GPUS)
+SHARED_DEVICES = _gauge("muster_shared_devices", "Devices of which claims may have shares", *GPUS)
+SHARED_DEVICES_WITH_ROOM = _gauge(
+    "muster_shared_devices_with_room", "Those of them of which something is left", *GPUS
+)
+SHARED_CAPACITY = _gauge(
+    "muster_shared_capacity", "Capacity of devices that are shared", *GPUS, "capacity"
+)
+SHARED_CAPACITY_FREE = _gauge(
+    *("muster_shared_capacity_free", "The part of it that is neither used nor reserved"),
+    *(*GPUS, "capacity"),
+)
 HOLES = _gauge(
     "muster_holes", "Pods of so many GPUs that still fit, if no other size comes", *GPUS, "size"
 )

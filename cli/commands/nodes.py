@@ -42,7 +42,8 @@ def command(
 ) -> None:
     """Print what is used (#), reserved (=) and free (.) of the GPUs of pools and nodes.
 
-    Where no node has a GPU it is CPU and memory. Devices by claim count by their DeviceClass.
+    Where no node has a GPU it is CPU and memory. Devices by claim count by their DeviceClass;
+    those that are shared or that several nodes reach stand below the pools.
     FIT n is how many more pods of n GPUs fit, each size counted alone, with the CPU and memory
     that pods of the cluster typically take beside a GPU. It needs the right to list nodes and
     pods, and of devices by claim DeviceClasses, ResourceSlices, ResourceClaims and

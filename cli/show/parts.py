@@ -10,6 +10,7 @@ from rich.console import Console
 from cli.report.gangs import GangReport
 from cli.report.queues import QueueReport, ResourceReport
 from cli.report.room.nodes import NodesReport, PoolReport
+from cli.show import devices
 from cli.show.table import Cell, cut, line, number, rows
 from cli.show.words import age, amount, bar, phase, whole_amount
 from scheduling.model.quantity import request_amount
@@ -145,13 +146,20 @@ def pools(console: Console, found: NodesReport) -> None:
     if not found.is_known:
         line(console, _UNKNOWN, "yellow")
         return
-    if not found.pools:
+    if not found.pools and not found.shared and not found.far:
         line(console, "there are no nodes")
         return
+    _pools(console, found)
+    devices.shared(console, found.shared)
+    devices.far(console, found.far)
+
+
+def _pools(console: Console, found: NodesReport) -> None:
     sizes = list(dict.fromkeys(size for each in found.pools for size in each.holes))
     heads = ("POOL", "RESOURCE", "NODES", "", "USED", "RESERVED", "FREE", "OF", "OFF", "STRANDED")
     cells = [_pool(each, sizes) for each in found.pools]
-    rows(console, (*heads, *(f"FIT {size}" for size in sizes)), cells)
+    if cells:
+        rows(console, (*heads, *(f"FIT {size}" for size in sizes)), cells)
 
 
 def _hole(pods: int | None) -> Cell:

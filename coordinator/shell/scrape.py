@@ -13,10 +13,11 @@ from prometheus_client import generate_latest
 from coordinator import metrics
 from coordinator.queues.status import in_base_units, usage_of
 from coordinator.shell.app import Coordinator
-from coordinator.state.cycle.device_facts import class_resources
+from coordinator.state.cycle.device_facts import class_resources, totals_of_devices
 from coordinator.state.manager_leases import silences
 from coordinator.state_machine import CoordinatorState
 from runtime.controller.loop import moment
+from scheduling.diagnosis.device_totals.totals import DeviceTotals
 from scheduling.diagnosis.holes import SIZES, Pool, pools
 
 
@@ -27,6 +28,7 @@ async def page(coordinator: Coordinator) -> bytes:
     _read_gangs(state, now)
     _read_verdicts(state)
     _read_gpus(state)
+    _read_shared(state)
     _read_queues(state)
     metrics.MANAGER_SILENCE.read(dict(silences(state.known, moment(now).wall)))
     return await asyncio.to_thread(generate_latest)
@@ -85,6 +87,25 @@ def _read_gpus(state: CoordinatorState) -> None:
             for at, each in counted.items()
             for size, count in zip(SIZES, each.holes, strict=True)
         }
+    )
+
+
+def _read_shared(state: CoordinatorState) -> None:
+    """Count devices that several nodes reach, each once, and what is left of shared ones."""
+    found = totals_of_devices(state.known) if state.known.term.epoch else DeviceTotals()
+    far = {(each.name, each.resource): each for each in found.far}
+    shared = {(each.name, each.resource): each for each in found.shared}
+    metrics.FAR_DEVICES.read({at: each.devices for at, each in far.items()})
+    metrics.FAR_RESERVED.read({at: each.reserved for at, each in far.items()})
+    metrics.FAR_FREE.read({at: each.free for at, each in far.items()})
+    metrics.SHARED_DEVICES.read({at: each.devices for at, each in shared.items()})
+    metrics.SHARED_DEVICES_WITH_ROOM.read({at: each.with_room for at, each in shared.items()})
+    capacity = {
+        (each.name, each.resource, of.name): of for each in found.shared for of in each.capacity
+    }
+    metrics.SHARED_CAPACITY.read({at: of.whole / 1000 for at, of in capacity.items()})
+    metrics.SHARED_CAPACITY_FREE.read(
+        {at: (of.whole - of.used - of.reserved) / 1000 for at, of in capacity.items()}
     )
 
 

@@ -3,8 +3,8 @@
 The resource has the name that Kubernetes gives a class. A device counts where a claim of its class
 alone would find it: one of several classes counts in each. Devices that are tainted, or of which
 not all is modelled, count only while a claim has them, as an unhealthy device of a plugin is left
-out of what its node offers. A device of which claims have shares is neither free nor taken, and
-does not count.
+out of what its node offers. Devices that claims share or that several nodes reach are of no node
+alone: `scheduling/diagnosis/device_totals` counts these.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from scheduling.devices.outcome import Allocated
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import OF_CLASS, Amounts
+from scheduling.model.devices.in_use import InUse
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.shape.restrictions import Claims
 from scheduling.state.node_snapshot import NodeSnapshot
@@ -111,12 +112,17 @@ class _Rows:
 
 def foreseen(node: NodeDevices, pending: Pending, rules: Rules) -> frozenset[DeviceID]:
     """Return the devices that pods on their way will get, as far as that is foreseen."""
+    return in_use_after(node, pending, rules).devices - node.in_use.devices
+
+
+def in_use_after(node: NodeDevices, pending: Pending, rules: Rules) -> InUse:
+    """Return what is in use once pods on their way have theirs, as far as that is foreseen."""
     taken = node.in_use
     for claims in _each(pending):
         outcome = allocate(claims, node.pools, taken, rules, StepBudget(STEPS))
         if isinstance(outcome, Allocated):
             taken = taken.plus(each for each in outcome.given if not each.admin_access)
-    return taken.devices - node.in_use.devices
+    return taken
 
 
 def _each(pending: Iterable[tuple[Claims, int]]) -> Iterator[Claims]:

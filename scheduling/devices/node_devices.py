@@ -195,8 +195,8 @@ class NodeDevices:
     def by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
         """Return the devices that claims of each class alone would find, or that are in use.
 
-        Of partitions it has those that claims find one after the other. A class without any device
-        is left out.
+        Of partitions it has those that claims find one after the other. Devices that claims share
+        or that other nodes reach are left out, and so is a class without any device.
         """
         if self._counted.rules is not rules:
             self._counted.rules, self._counted.by_class = rules, self._by_class(rules)
@@ -222,11 +222,10 @@ class NodeDevices:
         asked = DeviceRequest(name, name)
         pools = (pool for pool in self.pools if not (pool.incomplete or pool.invalid))
         found = (device for pool in pools for device in pool.devices)
-        mine = [each for each in found if selection(asked, each, rules) is True]
+        own = (each for each in found if each.local and not each.shared)
+        mine = [each for each in own if selection(asked, each, rules) is True]
         free = [
-            each
-            for each in mine
-            if not (each.unsupported or each.shared) and tolerated(asked, each, rules.features)
+            each for each in mine if not each.unsupported and tolerated(asked, each, rules.features)
         ]
         partitions = tuple(each for each in free if each.device.consumes_counters)
         ids = frozenset(each.id for each in free)

@@ -12,7 +12,7 @@ A pool is the value of the first of some labels that a node has, mostly the mode
 name goes into metrics, so of each resource only the largest pools keep theirs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -228,9 +228,10 @@ def _named(traits: NodeAttributes, labels: tuple[str, ...]) -> _Named:
 def _name(traits: NodeAttributes, labels: tuple[str, ...]) -> _Named:
     """Name the pool of each node; values are those of nodes, which no tenant writes."""
     codes: dict[str, int] = {}
-    of = [codes.setdefault(_pool_name(node.labels, labels), len(codes)) for node in traits.nodes]
+    of = [codes.setdefault(pool_name(node.labels, labels), len(codes)) for node in traits.nodes]
     return _Named(tuple(codes), np.array(of, dtype=np.intp))
 
 
-def _pool_name(found: Mapping[str, str], labels: tuple[str, ...]) -> str:
+def pool_name(found: Mapping[str, str], labels: Sequence[str]) -> str:
+    """Return the name of the pool of a node with these labels."""
     return next((found[label] for label in labels if found.get(label)), UNLABELLED)

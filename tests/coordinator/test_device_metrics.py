@@ -65,3 +65,43 @@ def test_a_queue_tells_how_many_pods_fit_by_devices_of_a_class() -> None:
     found = status_of(world, "red")["holes"]
     by_size = {each["size"]: each.get("pods", 0) for each in found if each["resource"] == CLASS}
     assert by_size[1] == 7
+
+
+def with_capacity(found: Json, memory: str) -> Json:
+    """Devices of which claims may have shares."""
+    for each in found["spec"]["devices"]:
+        each |= {"allowMultipleAllocations": True, "capacity": {"memory": {"value": memory}}}
+    return found
+
+
+def of_all_nodes(found: Json) -> Json:
+    del found["spec"]["nodeName"]
+    found["spec"]["allNodes"] = True
+    return found
+
+
+async def test_devices_of_no_node_alone_have_metrics_of_their_own() -> None:
+    fabric = of_all_nodes(device_slice("fabric", 4))
+    nodes = [node("n1", cpu=64), node("n2", cpu=64)]
+    world = World(*nodes, fabric, device_class(), claim_template("one"))
+    world.scheduler = False
+    world.create(gang(3))
+    world.settle(seconds=5)
+    await scrape_world(world)
+    at = {"pool": "fabric", "resource": CLASS}
+    parts = ("", "_reserved", "_free")
+    assert [value(f"muster_far_devices{part}", **at) for part in parts] == [4, 3, 1]
+
+
+async def test_shared_devices_tell_how_much_of_their_capacity_is_left() -> None:
+    shared = with_capacity(device_slice("n1", 2), "8")
+    world = World(node("n1", cpu=64), shared, device_class(), claim_template("one"))
+    world.scheduler = False
+    world.create(gang(1))
+    world.settle(seconds=5)
+    await scrape_world(world)
+    at = {"pool": "none", "resource": CLASS}
+    assert value("muster_shared_devices", **at) == 2
+    assert value("muster_shared_devices_with_room", **at) == 1
+    assert value("muster_shared_capacity", capacity="memory", **at) == 16
+    assert value("muster_shared_capacity_free", capacity="memory", **at) == 8

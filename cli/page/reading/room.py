@@ -17,7 +17,9 @@ from cli.report.gangs import queue_of
 from cli.report.queues import QueueReport, queues_report
 from cli.report.room.nodes import NodeReport, nodes_report, told
 from cli.report.room.sums import Room, room_of
+from cli.report.room.totals import FarReport, SharedReport
 from cli.report.snapshot import DEVICES, GANGS, NODES, PODS, QUEUES, Snapshot, Unread
+from cli.show.words import counted
 
 MOST_NODES = 5000
 MOST_QUEUES = 1000
@@ -57,7 +59,10 @@ class DrawnNode(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RoomReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Nodes and queues; `lacks` names the rights without which a part is missing."""
+    """Nodes and queues; `lacks` names the rights without which a part is missing.
+
+    `beside` says in words what there is of devices that no node has for itself.
+    """
 
     nodes_known: bool
     nodes: tuple[DrawnNode, ...]
@@ -67,6 +72,7 @@ class RoomReport(msgspec.Struct, frozen=True, rename="camel"):
     queues_known: bool
     lacks: tuple[str, ...]
     unread: tuple[str, ...]
+    beside: tuple[str, ...] = ()
 
 
 async def read_room(reader: Reader, namespaces: Sequence[str]) -> RoomReport:
@@ -108,7 +114,22 @@ def room_report(found: Snapshot) -> RoomReport:
         queues_known=queues.is_known,
         lacks=tuple(lacks),
         unread=told(found.unread),
+        beside=(*map(_shared, nodes.shared), *map(_far, nodes.far)),
     )
+
+
+def _shared(each: SharedReport) -> str:
+    parts = (
+        f"; {name}: {of.used} used, {of.reserved} reserved, {of.free} free of {of.of}"
+        for name, of in each.capacity.items()
+    )
+    room = f"{each.with_room} of {counted(each.devices, 'device')} with room"
+    return f"{each.resource}, shared, pool {each.name}: {room}{''.join(parts)}"
+
+
+def _far(each: FarReport) -> str:
+    parts = f"{each.used} used, {each.reserved} reserved, {each.free} free of {each.devices}"
+    return f"{each.resource}, pool {each.name}, reached by {counted(each.nodes, 'node')}: {parts}"
 
 
 def _drawn(nodes: Sequence[NodeReport], room: Room) -> Iterator[DrawnNode]:

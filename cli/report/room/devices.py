@@ -50,10 +50,12 @@ class DeviceUse(NamedTuple):
 
 
 class CountedDevices(NamedTuple):
-    """The nodes with their devices by class, and who has these."""
+    """The nodes with their devices by class, who has these, and of what they were counted."""
 
     counted: ClassResources
     uses: tuple[DeviceUse, ...]
+    devices: NodeDevicesIndex
+    pending: Mapping[str, Pending]
 
 
 def count_devices(
@@ -74,7 +76,8 @@ def count_devices(
     had = _had(index, {each.uid: each.holder for each in pods})
     sums = Counter((*_of_claims(nodes, devices, had), *_promised(nodes, devices, coming)))
     uses = (DeviceUse(*use[:3], count, use[3]) for use, count in sums.items())
-    return CountedDevices(counted, tuple(each for each in uses if each.resource in counted.names))
+    mine = tuple(each for each in uses if each.resource in counted.names)
+    return CountedDevices(counted, mine, devices, pending)
 
 
 Coming = tuple[Holder, str, Claims]

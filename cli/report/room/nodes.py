@@ -11,9 +11,10 @@ import numpy as np
 
 from cli.report.order import natural
 from cli.report.room.sums import Room, room_of
+from cli.report.room.totals import FarReport, SharedReport, far_report, shared_report, totals_of
 from cli.report.snapshot import Snapshot, Unread
 from scheduling.devices.class_resources import is_class
-from scheduling.diagnosis.holes import OTHER, SIZES, UNLABELLED, GpuPools, Pool, pools
+from scheduling.diagnosis.holes import OTHER, SIZES, GpuPools, Pool, pool_name, pools
 from scheduling.model.amounts import CPU, MEMORY, is_device
 from scheduling.model.node import Node
 
@@ -54,7 +55,8 @@ class PoolReport(msgspec.Struct, frozen=True, rename="camel"):
 class NodesReport(msgspec.Struct, frozen=True, rename="camel"):
     """All nodes with such devices; `is_known` is false where nodes or pods could not be listed.
 
-    `offered` are the resources that nodes have.
+    `offered` are the resources that nodes have. Devices that are `shared`, or that several nodes
+    reach (`far`), are in no pool of these and on no node.
     """
 
     is_known: bool
@@ -63,6 +65,8 @@ class NodesReport(msgspec.Struct, frozen=True, rename="camel"):
     nodes_without: int = 0
     offered: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    shared: tuple[SharedReport, ...] = ()
+    far: tuple[FarReport, ...] = ()
 
 
 _ACCELERATORS = ("google.com/tpu", "habana.ai/gaudi", "aws.amazon.com/neuron")
@@ -94,13 +98,17 @@ def nodes_report(
     asked_of = tuple(resources) or devices_of(room) or (CPU, MEMORY)
     asked = GpuPools(asked_of, tuple(labels) or GpuPools().labels)
     nodes = tuple(_nodes(room, asked))
+    totals = totals_of(room, resources, asked.labels)
+    more = (*(each.resource for each in totals.shared), *(each.resource for each in totals.far))
     return NodesReport(
         is_known=True,
         pools=tuple(_pools(room, asked, nodes)),
         nodes=nodes,
         nodes_without=len(room.nodes.names) - len({each.name for each in nodes}),
-        offered=tuple(room.nodes.resources),
+        offered=tuple(dict.fromkeys((*room.nodes.resources, *more))),
         unread=unread,
+        shared=tuple(map(shared_report, totals.shared)),
+        far=tuple(map(far_report, totals.far)),
     )
 
 
@@ -157,7 +165,7 @@ def _nodes(room: Room, asked: GpuPools) -> Iterator[NodeReport]:
             reserved = room.reserved.get((node.name, resource), 0)
             yield NodeReport(
                 name=node.name,
-                pool=_pool_of(node, asked.labels),
+                pool=pool_name(node.labels, asked.labels),
                 resource=resource,
                 allocatable=whole,
                 used=used - reserved,
@@ -165,10 +173,6 @@ def _nodes(room: Room, asked: GpuPools) -> Iterator[NodeReport]:
                 free=max(whole - used, 0),
                 off=_off(node),
             )
-
-
-def _pool_of(node: Node, labels: Sequence[str]) -> str:
-    return next((node.labels[each] for each in labels if node.labels.get(each)), UNLABELLED)
 
 
 def _off(node: Node) -> str:

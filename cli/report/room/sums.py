@@ -20,6 +20,7 @@ from kube.codec.placement import placement_from_status
 from kube.devices.device_index import DeviceIndex
 from kube.objects.gang import Gang
 from reservation.slots import SlotKind, kind_in, vacant_slots
+from scheduling.devices.node_index import NodeDevicesIndex, Pending
 from scheduling.model.amounts import Requests
 from scheduling.model.gang import GangKey
 from scheduling.model.holder import Holder, gang_holder
@@ -42,13 +43,15 @@ class Use(NamedTuple):
 class Room:
     """The nodes with all that is used or reserved on them; `reserved` by node and resource.
 
-    `classes` are the resources that stand for devices by claim.
+    `classes` are the resources that stand for devices by claim. `claimed` are all such devices,
+    with the pods that are to come to each node and claim some; None where they are not known.
     """
 
     nodes: NodeSnapshot
     reserved: Mapping[tuple[str, str], int]
     uses: tuple[Use, ...]
     classes: tuple[str, ...] = ()
+    claimed: tuple[NodeDevicesIndex, Mapping[str, Pending]] | None = None
 
 
 def room_of(found: Snapshot) -> Room | None:
@@ -71,10 +74,11 @@ def _with_devices(room: Room, index: DeviceIndex, found: Snapshot, pods: list[Ob
         PlacedGang(gang_holder(key_of(gang)), placement, own)
         for gang, placement, own in _placed(found.gangs, members)
     ]
-    counted, uses = count_devices(room.nodes, index, placed, pods)
-    more = [Use(u.holder, u.node, ((u.resource, u.devices),), 1, u.reserved) for u in uses]
-    reserved = {**room.reserved, **counted.reserved}
-    return Room(counted.nodes, reserved, (*room.uses, *more), counted.names)
+    counts = count_devices(room.nodes, index, placed, pods)
+    more = [Use(u.holder, u.node, ((u.resource, u.devices),), 1, u.reserved) for u in counts.uses]
+    counted, reserved = counts.counted, {**room.reserved, **counts.counted.reserved}
+    claimed = counts.devices, counts.pending
+    return Room(counted.nodes, reserved, (*room.uses, *more), counted.names, claimed)
 
 
 def _nodes(found: Snapshot, used: Mapping[str, Mapping[str, int]]) -> NodeSnapshot:

@@ -11,6 +11,8 @@ from scheduling.devices.mixes import NodeMixes, mixes_with_room
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex
 from scheduling.devices.room import DeviceRoom
 from scheduling.devices.steps import OutOfSteps, StepBudget
+from scheduling.diagnosis.device_totals.totals import DeviceTotals, device_totals
+from scheduling.diagnosis.holes import pool_name
 
 STEPS = 200_000
 """What one comparison between two waves may take: a node has few devices and few pods."""
@@ -33,8 +35,22 @@ def class_resources(known: Known) -> ClassResources:
     nodes, facts = known.cache.table.view(), device_facts(known)
     if facts is None:
         return ClassResources(nodes)
+    return with_classes(nodes, _index(known, facts), facts.pending)
+
+
+def totals_of_devices(known: Known) -> DeviceTotals:
+    """Count the devices that no node has for itself; none where no gang asks for some."""
+    nodes, facts = known.cache.table.view().nodes, device_facts(known)
+    if facts is None:
+        return DeviceTotals()
+    labels = known.gpu_pools.labels
+    index = _index(known, facts)
+    return device_totals(nodes, index, facts.pending, lambda node: pool_name(node.labels, labels))
+
+
+def _index(known: Known, facts: DeviceFacts) -> NodeDevicesIndex:
     before = known.cycles.memory.room.devices if known.cycles.memory else None
-    return with_classes(nodes, DeviceRoom.of(facts, before).nodes, facts.pending)
+    return DeviceRoom.of(facts, before).nodes
 
 
 def devices_left(known: Known, name: str, pods: PodsByClaims) -> bool | None:

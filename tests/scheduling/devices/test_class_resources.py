@@ -106,8 +106,8 @@ def test_tainted_devices_count_while_they_are_in_use() -> None:
 
 
 def test_devices_that_several_nodes_reach_and_incomplete_pools_are_left_out() -> None:
-    shared, half = slice_of([device("d0")]), slice_of([device("d0")], "a", of=2)
-    found = counted(shared, half)
+    far, half = slice_of([device("d0")]), slice_of([device("d0")], "a", of=2)
+    found = counted(far, half, taken=[("shared", "d0")])
     assert (found.names, found.reserved) == ((), {})
     assert not any(map(is_class, found.nodes.resources))
 

@@ -62,11 +62,12 @@ export function nodes(main, params) {
   const free = element("input", { type: "checkbox" });
   free.addEventListener("change", () => draw());
   const lacks = notes([]);
+  const beside = element("ul", { class: "quiet", "aria-label": "Devices that no node has for itself" });
   const holders = element("ul", { class: "legend", "aria-label": "Who has the most" });
   const list = element("ul", { class: "boxes", "aria-label": "Nodes" });
   const more = button("More nodes", () => { shown += SHOWN; draw(); });
   main.append(section("h2", "Nodes", "nodes", element("div", { class: "tools" }, form, field("With something free", free)), lacks,
-    element("ul", { class: "legend", "aria-label": "Colours" }, ...KEY.map(([kind, text]) => entry(kind, 2, text))), holders, list, more));
+    element("ul", { class: "legend", "aria-label": "Colours" }, ...KEY.map(([kind, text]) => entry(kind, 2, text))), holders, beside, list, more));
 
   function draw() {
     if (!found) return;
@@ -77,6 +78,7 @@ export function nodes(main, params) {
     renew(list, ...matching.slice(0, shown).map(picture));
     more.hidden = matching.length <= shown;
     renew(holders, ...legend(matching));
+    renew(beside, ...found.beside.map((each) => element("li", {}, each)));
     renew(lacks, ...missing(found).map((each) => element("li", {}, each)));
     const others = found.nodesWithout ? `, ${found.nodesWithout} without such devices` : "";
     say(found.nodesKnown ? `${matching.length} of ${found.allNodes} nodes${others}` : "nodes are not known");

@@ -111,9 +111,14 @@ def cluster() -> dict[str, list[Any]]:
 
 
 def snapshot() -> Snapshot:
-    found = asyncio.run(_read(FakeReader(cluster())))
+    found = read(cluster())
     assert found.devices is not None
     return found
+
+
+def read(lists: dict[str, list[Any]]) -> Snapshot:
+    """Read a cluster that has these objects."""
+    return asyncio.run(_read(FakeReader(lists)))
 
 
 async def _read(reader: FakeReader) -> Snapshot:

@@ -1,0 +1,1 @@
+"""Counts devices that no node has for itself: of shared ones the capacity, of far ones each."""
