@@ -105,10 +105,12 @@ STARTING = (
 MOVING = (
     Step("withdrawn", MEMBER, lambda call: _removes(call, "gangoffers")),
     Step("removed", INSIDE, lambda call: _removes(call, "rayclusters")),
-    Step("closed", INSIDE, lambda call: _phase(call, "gangoffers") == "Closed"),
     Step("read", MEMBER, _reads),
     Step("forgotten", INSIDE, _lets_go),
     Step("ended", MANAGER, lambda call: _record(call).get("phase") == "Closed"),
     Step("again", MANAGER, lambda call: _asked(call, again=True)),
 )
 """From the drain of its member until it runs on another."""
+
+RETURNING = (Step("closed", INSIDE, lambda call: _phase(call, "gangoffers") == "Closed"),)
+"""From the deletion of its copy on the member until it runs again; a withdrawn offer just goes."""

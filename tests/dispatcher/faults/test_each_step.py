@@ -17,7 +17,7 @@ import pytest
 from testbed.waiting import wait_until
 from tests.dispatcher.faults.breakages import ALL, KILLS, Breakage
 from tests.dispatcher.faults.stand import Stand
-from tests.dispatcher.faults.steps import MOVING, STARTING, Step
+from tests.dispatcher.faults.steps import MOVING, RETURNING, STARTING, Step
 from tests.dispatcher.faults.trap import Late, Trap, Unanswered
 from tests.dispatcher.site import LONG
 
@@ -69,6 +69,17 @@ def test_it_moves_once(stand: Stand, case: Case, request: pytest.FixtureRequest)
     trap = _trap(stand, case)
     stand.site.drain(where)
     took = _break(stand, case, trap, name, where)
+    request.node.user_properties.append(("seconds", took))
+
+
+@pytest.mark.parametrize("case", [*_cases(RETURNING)])
+def test_it_returns_once(stand: Stand, case: Case, request: pytest.FixtureRequest) -> None:
+    name = stand.new_name()
+    stand.site.submit(name)
+    where = wait_until(lambda: stand.runs_on(name), "it to run", LONG)
+    trap = _trap(stand, case)
+    stand.site.members[where].delete("RayCluster", name)
+    took = _break(stand, case, trap, name, "")
     request.node.user_properties.append(("seconds", took))
 
 
