@@ -18,6 +18,7 @@ from extender.devices.coming import (
     coming_of_gang,
     coming_to_nodes,
 )
+from extender.devices.far import FarDemand, InFlightByUid, Judge
 from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_facts import DeviceFact
 from kube.devices.device_index import DeviceIndex
@@ -25,7 +26,7 @@ from kube.devices.known_devices import known_devices
 from kube.devices.resource_slices import ReadSlice
 from kube.devices.selectors import CelSelectors
 from reservation.claims import claims_of
-from scheduling.devices.keeping import OnTheWay, leaves_enough
+from scheduling.devices.keeping import OnTheWay
 from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.model.amounts import Mask, Positions, Requests, is_extended
@@ -39,6 +40,8 @@ from scheduling.model.devices.resource_claim import (
 from scheduling.model.gang import GangKey
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims
+
+NOTHING = Coming()
 
 NODE_STEPS = 10_000
 """What judging nodes that are alike may take."""
@@ -97,6 +100,7 @@ class DeviceGuard:
         self._of_gang: dict[GangKey, OfGang] = {}
         """What gangs are to get, of those that are as they were."""
         self._coming: Mapping[str, Coming] | None = {}
+        self._far: FarDemand | None = None
         self._nodes: NodeDevicesIndex | None = None
         self._news = False
 
@@ -192,12 +196,19 @@ class DeviceGuard:
         self._index.lose_sight(kind)
 
     def _changed(self) -> None:
-        self._coming, self._news = None, True
+        self._coming, self._far, self._news = None, None, True
 
     def take_news(self) -> set[str]:
-        """Return the nodes with decided devices if anything has changed since the last call."""
+        """Return the nodes with decided devices if anything has changed since the last call.
+
+        Where devices may be reached by several nodes these are all nodes.
+        """
         news, self._news = self._news, False
-        return set(self.coming) if news else set()
+        return set(self._known_nodes if self._may_be_far else self.coming) if news else set()
+
+    @property
+    def _may_be_far(self) -> bool:
+        return "" in self._index.nodes_with_slices
 
     @property
     def coming(self) -> Mapping[str, Coming]:
@@ -239,19 +250,32 @@ class DeviceGuard:
         """Return the class of each resource that a node may give though it lists none of it."""
         return self._index.classes_of_resources
 
-    def _lacks_any(self, pod: ObservedPod, nodes: tuple[Node, ...], at: Positions) -> bool:
-        """Say whether any node with decided devices lists none of a resource that the pod asks for.
+    def _far_demand(self) -> FarDemand | None:
+        """Return what is decided of devices that several nodes reach; None where nothing is."""
+        if not self._may_be_far or not self.coming:
+            return None
+        index = self._index_of_nodes()
+        if self._far is None or self._far.index is not index:
+            others = (pod for pod in self._claiming() if pod.node and not self._is_of_a_gang(pod))
+            found = ((pod.node, self.claims(pod)) for pod in others if not pod.terminal)
+            bound = [(node, claims) for node, claims in found if claims]
+            self._far = FarDemand(self.coming, bound, index, self._known_nodes)
+        return self._far if self._far.wanted else None
+
+    def _judged(
+        self, nodes: tuple[Node, ...], at: Positions, far: FarDemand | None
+    ) -> Mapping[int, Node]:
+        """Return the places at which a pod might take decided devices."""
+        coming, found = self.coming, ((n, nodes[each]) for n, each in enumerate(at.tolist()))
+        return {n: node for n, node in found if far is not None or node.name in coming}
+
+    def _lacks_any(self, pod: ObservedPod, judged: Iterable[Node]) -> bool:
+        """Say whether any of these nodes lists none of a resource that the pod asks for.
 
         Most pods that ask for GPUs ask for those of a device plugin.
         """
         names = [name for name, amount in pod.used if amount > 0 and is_extended(name)]
-        found, coming = (nodes[each] for each in at.tolist()), self.coming
-        return any(
-            not node.allocatable.get(name)
-            for node in found
-            if node.name in coming
-            for name in names
-        )
+        return any(not node.allocatable.get(name) for node in judged for name in names)
 
     def _asked_on_all(
         self, pod: ObservedPod, nodes: Mapping[int, Node]
@@ -289,19 +313,19 @@ class DeviceGuard:
         `in_flight` are pods that were passed and are not seen bound; None where not all are known.
         """
         kept = np.zeros(len(at), dtype=np.bool_)
-        if not pod.claims and not self._lacks_any(pod, nodes, at):
+        far = self._far_demand()
+        here = self._judged(nodes, at, far)
+        if not pod.claims and not self._lacks_any(pod, here.values()):
             return kept
-        coming = self.coming
-        decided = [n for n, each in enumerate(at.tolist()) if nodes[each].name in coming]
-        here = {n: nodes[int(at[n])] for n in decided}
         asked = {n: each for n, each in self._asked_on_all(pod, here).items() if each != ()}
         kept[[*asked]] = True
         if in_flight is None or self._index.unseen or not self.is_current():
             return kept
-        steps = StepBudget(STEPS)
-        for (claims, there), where in self._alike(asked, here, [*in_flight]).items():
+        steps, passed_before = StepBudget(STEPS), [*in_flight]
+        for (claims, there), where in self._alike(asked, here, passed_before).items():
             places = np.array(where, dtype=np.intp)
-            passed = self._passes(claims, there, nodes, at[places], steps)
+            judge = Judge(claims, there, far, self._in_flight(passed_before, here[where[0]]))
+            passed = self._passes(judge, nodes, at[places], steps)
             kept[places[passed]] = False
         return kept
 
@@ -324,24 +348,24 @@ class DeviceGuard:
 
     def _beside(self, node: Node, in_flight: Sequence[InFlightClaims]) -> OnTheWay:
         """Return what is decided on a node beside the pods that may be there."""
+        coming = self.coming.get(node.name, NOTHING)
         if not in_flight:
-            return self.coming[node.name].alone
+            return coming.alone
         claims = [(each, self._asked_on(each.pod, node)) for each in in_flight]
         passed = {each.pod.uid: found or () for each, found in claims if each.surely}
         perhaps = [found for each, found in claims if found and not each.surely]
-        there = self.coming[node.name].beside(passed, perhaps)
+        there = coming.beside(passed, perhaps)
         return replace(there, unread=there.unread or any(found is None for _, found in claims))
 
+    def _in_flight(self, in_flight: Sequence[InFlightClaims], node: Node) -> InFlightByUid:
+        return {each.pod.uid: self._asked_on(each.pod, node) for each in in_flight}
+
     def _passes(
-        self,
-        asked: Claims,
-        there: OnTheWay,
-        nodes: tuple[Node, ...],
-        at: Positions,
-        steps: StepBudget,
+        self, judge: Judge, nodes: tuple[Node, ...], at: Positions, steps: StepBudget
     ) -> Mask:
         """Judge nodes to which the same pods come, one of those that are alike for all."""
-        index, kinds = self._index_of_nodes(), tuple(dict.fromkeys((asked, *there.kinds)))
+        index = self._index_of_nodes()
+        kinds = tuple(dict.fromkeys((judge.asked, *judge.there.kinds)))
         passes = np.zeros(len(at), dtype=np.bool_)
         try:
             numbers = index.alike(kinds, nodes, at, steps)
@@ -350,7 +374,7 @@ class DeviceGuard:
                 one = index.of(nodes[int(at[np.flatnonzero(alike)[0]])])
                 budget = StepBudget(min(NODE_STEPS, steps.left))
                 before = budget.left
-                passes[alike] = leaves_enough(asked, there, one, index.rules, budget)
+                passes[alike] = judge.passes(one, index.rules, budget)
                 steps.spend(LOOK + before - budget.left)
         except OutOfSteps:
             pass  # what was not judged does not pass
