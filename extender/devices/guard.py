@@ -136,7 +136,7 @@ class DeviceGuard:
     def node_changed(self, name: str) -> None:
         """Look anew at what is decided on a node, which may list other resources by now."""
         self._of_gang.clear()
-        if not {name, ""}.isdisjoint(self._index.nodes_with_slices):
+        if name in self._index.nodes_with_slices or self._may_be_far:
             self._changed()
 
     def remove_pod(self, uid: str) -> None:
