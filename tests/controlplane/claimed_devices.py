@@ -49,6 +49,27 @@ def add_partitions(plot: Plot, node: str, **parts: int) -> None:
     plot.add_of_no_namespace(RESOURCE_SLICES, f"{node}-parts", {**spec, "devices": devices})
 
 
+def add_shared(plot: Plot, node: str, **memory: str) -> None:
+    """Devices with so much memory each, of which several claims may have shares."""
+    pool = {"name": plot.node(node), "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": driver(plot), "pool": pool, "nodeName": plot.node(node)}
+    devices = [
+        {
+            "name": name.replace("_", "-"),
+            "allowMultipleAllocations": True,
+            "capacity": {"memory": {"value": amount}},
+        }
+        for name, amount in memory.items()
+    ]
+    plot.add_of_no_namespace(RESOURCE_SLICES, f"{node}-shared", {**spec, "devices": devices})
+
+
+def of_memory(of_class: str, memory: str) -> Json:
+    """A share with so much memory of one device."""
+    asked = {"deviceClassName": of_class, "capacity": {"requests": {"memory": memory}}}
+    return {"name": "devices", "exactly": asked}
+
+
 def of_engines(plot: Plot, of_class: str, engines: int) -> Json:
     """One partition of so many engines."""
     text = f'device.attributes["{driver(plot)}"].engines == {engines}'

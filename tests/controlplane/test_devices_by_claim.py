@@ -18,12 +18,14 @@ from testbed.nodes import NodeSpec
 from tests.controlplane.claimed_devices import (
     add_class,
     add_partitions,
+    add_shared,
     add_slice,
     add_template,
     asking,
     drop_slice,
     given,
     of_engines,
+    of_memory,
     request,
 )
 from tests.controlplane.forbidden_releases import forbidden_releases
@@ -196,6 +198,29 @@ def test_a_gang_takes_partitions_of_several_sizes_of_one_gpu(plot: Plot) -> None
     plot.delete_whole("parts")
     plot.wait_running("large", 2)
     assert given(plot) == ["whole"]
+
+
+@pytest.mark.long
+def test_two_gangs_on_shares_for_one_and_deletion_frees_them(plot: Plot) -> None:
+    """Of 40Gi and 15Gi three shares of 15Gi leave 10Gi: one share of that, not two."""
+    plot.add_node(16)
+    add_shared(plot, "node", gpu_0="40Gi", gpu_1="15Gi")
+    of_class = add_class(plot)
+    for name, memory in (("large", "15Gi"), ("small", "10Gi")):
+        add_template(plot, name, of_memory(of_class, memory))
+    plot.create(gang("first", workers(3, "large")))
+    plot.wait_running("first", 4)
+    assert given(plot) == ["gpu-0", "gpu-0", "gpu-1"]
+    plot.create(gang("second", workers(2, "small")))
+    plot.create(gang("tiny", workers(1, "small")))
+    plot.wait_running("tiny", 2)
+    status = plot.wait_phase("second", "Queued", "InsufficientResources")
+    assert of_class in status["message"]
+    assert all(is_held(pod) for pod in plot.pods("second"))
+    assert given(plot) == ["gpu-0", "gpu-0", "gpu-0", "gpu-1"]
+    plot.delete_whole("first")
+    plot.wait_running("second", 3)
+    assert given(plot) == ["gpu-0", "gpu-0", "gpu-0"]
 
 
 def test_a_claim_that_all_workers_share_is_allocated_once(plot: Plot) -> None:
