@@ -8,6 +8,7 @@ selector that fails.
 
 from collections.abc import Sequence
 from enum import Enum, auto
+from typing import NamedTuple
 
 from scheduling.devices.outcome import (
     Allocated,
@@ -55,6 +56,42 @@ def allocate(
     if all(each == answers[0] for each in answers):
         return answers[0]
     return next((each for each in answers if isinstance(each, Undecided)), Unsupported(DISTINCT))
+
+
+class EqualPods(NamedTuple):
+    """How many pods with equal claims are allocated their devices, one after the other.
+
+    `end` is why no more of them are, None where no more were asked for.
+    """
+
+    number: int
+    end: NotAllocated | Unsupported | Undecided | None = None
+
+
+class Course:
+    """Pods with equal claims that come to one node, as far as they were followed.
+
+    It does not matter which of them comes first, so all who ask may share it.
+    """
+
+    def __init__(self, claims: Sequence[ClaimSpec], pools: tuple[Pool, ...], in_use: InUse) -> None:
+        self._claims, self._pools, self._in_use = claims, pools, in_use
+        self._found = EqualPods(0)
+
+    def up_to(self, most: int, rules: Rules, steps: StepBudget) -> EqualPods:
+        """Return how many get theirs, if so many are asked for; Undecided once steps are out."""
+        while self._found.end is None and self._found.number < most:
+            found = allocate(self._claims, self._pools, self._in_use, rules, steps)
+            if isinstance(found, Undecided):
+                return self._found._replace(end=found)
+            if isinstance(found, Allocated):
+                self._in_use = self._in_use.plus(found.given)
+                self._found = EqualPods(self._found.number + 1)
+            else:
+                self._found = self._found._replace(end=found)
+        if self._found.number < most:
+            return self._found
+        return EqualPods(most)
 
 
 def _answer(

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import permutations
 
 from scheduling.devices.counting import FarDevices
-from scheduling.devices.mixes import Mix, NodeMixes, Unknown, kinds_of, mixes_with_room
+from scheduling.devices.mixes import KeptMixes, Mix, NodeMixes, Unknown, kinds_of, mixes_with_room
 from scheduling.devices.node_devices import REACHED_BY_OTHERS, NodeDevices
 from scheduling.devices.outcome import Doubt, NotAllocated, Undecided, Unsupported
 from scheduling.devices.selection import Rules
@@ -97,12 +97,19 @@ def foresee(
     rules: Rules,
     steps: StepBudget,
     left_of: LeftOf = _not_known,
+    kept: KeptMixes | None = None,
 ) -> Verdict:
-    """Return whether and how the gang is placed; the first node by name is filled first."""
+    """Return whether and how the gang is placed; the first node by name is filled first.
+
+    What is `kept` of gangs of equal demand, on nodes that are alike, is not worked out again.
+    """
+    kept = KeptMixes() if kept is None else kept
     try:
-        return _Gang(groups, nodes, rules, steps, left_of).verdict()
+        return _Gang(groups, nodes, rules, steps, left_of, kept).verdict()
     except OutOfSteps:
         return Undecided(Doubt.STEPS)
+    finally:
+        kept.settle()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,9 +130,10 @@ class _Gang:
         rules: Rules,
         steps: StepBudget,
         left_of: LeftOf,
+        kept: KeptMixes,
     ) -> None:
         self._groups, self._rules, self._steps = groups, rules, steps
-        self._left_of = left_of
+        self._left_of, self._kept = left_of, kept
         self._asked = [(*each.claims, *each.by_class) for each in groups]
         self._ties = _ties(groups)
         self._rooms: dict[tuple[Mix, Mix], tuple[Mix, ...]] = {}
@@ -136,7 +144,7 @@ class _Gang:
         found: dict[Hashable, _Alike] = {}
         limits: dict[Hashable, Mix] = {}
         for offer in offers:
-            claims = [each.claims_where(offer.lacking) for each in self._groups]
+            claims = tuple(each.claims_where(offer.lacking) for each in self._groups)
             pods = (*claims, *(pending for pending, _ in offer.pending))
             pattern = offer.lacking, offer.devices.pattern(pods, self._rules, self._steps)
             if pattern not in limits:
@@ -163,9 +171,10 @@ class _Gang:
         return self._rooms[key]
 
     def _mixes(
-        self, claims: Sequence[Claims], offer: NodeOffer, room: tuple[Mix, ...]
+        self, claims: tuple[Claims, ...], offer: NodeOffer, room: tuple[Mix, ...]
     ) -> NodeMixes:
-        return NodeMixes(claims, offer.devices, room, self._rules, self._steps, offer.pending)
+        there = claims, offer.devices, room, self._rules, self._steps, offer.pending
+        return self._kept.known(NodeMixes(*there))
 
     def verdict(self) -> Verdict:
         """Try one wave, then an order of groups; what no order makes possible does not fit."""

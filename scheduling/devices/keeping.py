@@ -80,7 +80,7 @@ def _after(
 
 def _hold(waves: Sequence[Wave], node: NodeDevices, rules: Rules, steps: StepBudget) -> bool:
     """Say whether all pods get devices, in any order or wave after wave."""
-    groups = [claims for wave in waves for claims, _ in wave]
+    groups = tuple(claims for wave in waves for claims, _ in wave)
     wanted = tuple(count for wave in waves for _, count in wave)
     room = mixes_with_room(wanted, [()] * len(wanted), (), steps)
     mixes = NodeMixes(groups, node, room, rules, steps)

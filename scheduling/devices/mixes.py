@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
-from scheduling.devices.allocator import allocate
+from scheduling.devices.allocator import EqualPods, allocate
 from scheduling.devices.counting import Counting, FarDevices, counting
 from scheduling.devices.node_devices import NodeDevices, requests_of
 from scheduling.devices.outcome import (
@@ -26,6 +26,9 @@ from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.in_use import InUse
 from scheduling.model.shape.restrictions import Claims
 
+MIXES_KEPT = 100_000
+"""Mixes of all nodes together of which something is remembered."""
+
 UNFORESEEN = (
     "claims that counting does not decide, before Kubernetes 1.36 (ask for a number of devices of "
     "a class, without alternatives, constraints or mode All)"
@@ -38,20 +41,21 @@ Mix = tuple[int, ...]
 Unknown = Unsupported | Undecided
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class NodeMixes:
     """The mixes that one node may hold: `most` of them have room otherwise, sorted.
 
     `groups` are the claims by group. `pending` are pods of other gangs, by their claims, that are
-    on the way to the node: their devices are taken in an order that is not known.
+    on the way to the node: their devices are taken in an order that is not known. `steps` are those
+    of who asks now.
     """
 
-    groups: Sequence[Claims]
+    groups: tuple[Claims, ...]
     node: NodeDevices
     most: tuple[Mix, ...]
     rules: Rules
     steps: StepBudget
-    pending: Sequence[tuple[Claims, int]] = ()
+    pending: tuple[tuple[Claims, int], ...] = ()
 
     @cached_property
     def refusals(self) -> tuple[NotAllocated | Unknown | None, ...]:
@@ -71,29 +75,56 @@ class NodeMixes:
             for answer in self.node.selections(asked, self.rules):
                 if isinstance(answer, NotAllocated):
                     return answer
-        found_for_one = allocate(claims, self.node.pools, self.node.in_use, self.rules, self.steps)
-        return None if isinstance(found_for_one, Allocated) else found_for_one
+        return self.node.equal_pods(claims, 1, self.rules, self.steps).end if claims else None
 
     @cached_property
     def in_any_order(self) -> frozenset[Mix]:
-        """Return the mixes that are allocated their devices in whatever order the pods come."""
+        """Return the mixes that are allocated their devices in whatever order the pods come.
+
+        Where counting does not say so, all pods that claim any are equal, those on their way too.
+        """
         if self._counting:
             return self._counted
-        return self.in_order(self._free).union(
-            *(self.in_order((*self._free, *kind)) for kind in kinds_of(self.groups))
-        )
+        self.steps.spend(len(self.most))
+        equal = [(kind, self._equal_pods(kind).number) for kind in kinds_of(self.groups)]
+        return frozenset(mix for mix in self.most if _is_of_one_kind(mix, equal))
 
-    @cached_property
-    def _free(self) -> list[int]:
-        """Return the groups that claim nothing, and so may come at any time."""
-        return [at for at, claims in enumerate(self.groups) if not claims]
+    def _equal_pods(self, kind: Sequence[int]) -> EqualPods:
+        """Return how many pods of the kind of these groups come where no others do, but equal ones.
+
+        Those that are on their way are not among them.
+        """
+        claims, refusal = self.groups[kind[0]], self.refusals[kind[0]]
+        if not self.rules.features.pools_in_order or self._others_than(claims):
+            return EqualPods(0)
+        if isinstance(refusal, NotAllocated):
+            return EqualPods(0, refusal)
+        coming = sum(count for each, count in self.pending if each)
+        most = max(sum(mix[at] for at in kind) for mix in self.most)
+        found = self.node.equal_pods(claims, most + coming, self.rules, self.steps)
+        return found._replace(number=max(0, found.number - coming))
+
+    def _others_than(self, claims: Claims) -> bool:
+        """Say whether pods with other claims are on their way."""
+        return any(each and each != claims for each, _ in self.pending)
 
     def in_order(self, order: Sequence[int]) -> frozenset[Mix]:
         """Return the mixes of these groups that are allocated theirs one group after the other."""
-        if self._counting:
-            return self._counted
+        if self._counting or not self._is_foreseen:
+            return self.in_any_order
+        key = tuple(order)
+        if key not in self._by_order:
+            self._by_order[key] = self._followed(key)
+        return self._by_order[key]
+
+    @cached_property
+    def _by_order(self) -> dict[tuple[int, ...], frozenset[Mix]]:
+        return {}
+
+    def _followed(self, order: Sequence[int]) -> frozenset[Mix]:
+        """Return the same, by what is in use after one pod more and one more."""
         found = {self._nothing: self.node.in_use}
-        for group in order if self._is_foreseen else self._free:
+        for group in order:
             for mix, in_use in list(found.items()):
                 found.update(self._more(group, mix, in_use))
         return frozenset(found)
@@ -113,8 +144,25 @@ class NodeMixes:
         """Return the mixes that are allocated their devices if pods come in a certain order."""
         if self._counting:
             return Possible(self._counted)
+        if self._are_equal:
+            ends = (self._equal_pods(kind).end for kind in kinds_of(self.groups))
+            unknown = next((e for e in ends if e and not isinstance(e, NotAllocated)), None)
+            return Possible(self._room if unknown else self.in_any_order, unknown)
         if self._takes_any and not self._is_foreseen:
             return Possible(self._room, self._doubt)
+        return self._in_orders()
+
+    @property
+    def _are_equal(self) -> bool:
+        """Say whether pods that claim any are equal, those on their way too; so is their order."""
+        kinds = kinds_of(self.groups)
+        if not kinds:
+            return True
+        alone = len(kinds) == 1 and not self._others_than(self.groups[kinds[0][0]])
+        return alone and self.rules.features.pools_in_order
+
+    def _in_orders(self) -> "Possible":
+        """Try all orders, pod by pod."""
         states: defaultdict[Mix, set[InUse]] = defaultdict(set)
         states[self._nothing].add(self.node.in_use)
         for mix in self.most:
@@ -185,7 +233,13 @@ class NodeMixes:
             self._known[key] = self._allocated(group, in_use)
         return self._known[key]
 
+    def forget_search(self) -> None:
+        """Forget which devices are in use after which pods: what was asked for is known."""
+        vars(self).pop("_known", None)
+
     def _allocated(self, group: int, in_use: InUse) -> InUse | Unknown | None:
+        if not self.groups[group]:
+            return in_use
         if isinstance(self.refusals[group], NotAllocated):
             return None
         found = allocate(self.groups[group], self.node.pools, in_use, self.rules, self.steps)
@@ -194,12 +248,58 @@ class NodeMixes:
         return None if isinstance(found, NotAllocated) else found
 
 
+class KeptMixes:
+    """What is known of nodes, for gangs of equal demand.
+
+    Nodes that are alike are one example here. So a gang works out only what none before it did.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, NodeMixes] = {}
+        self._new: dict[Hashable, NodeMixes] = {}
+        self._size = 0
+
+    def known(self, asked: NodeMixes) -> NodeMixes:
+        """Return the mixes with all that is known of them, for who asks now."""
+        key = id(asked.node), asked.groups, asked.most, asked.pending
+        known = self._known.get(key)
+        if known is not None and known.rules is asked.rules:
+            known.steps = asked.steps
+            asked = known
+        self._new[key] = asked
+        return asked
+
+    def settle(self) -> None:
+        """Keep what is known after one gang: nothing where its steps did not do for all of it."""
+        for key, each in self._new.items():
+            each.forget_search()
+            before = self._known.pop(key, None)
+            self._size -= len(before.most) if before else 0
+            if each.steps.left >= 0:
+                self._keep(key, each)
+        self._new = {}
+
+    def _keep(self, key: Hashable, mixes: NodeMixes) -> None:
+        """Keep what is known of one node; once that is too much, what is known of others goes."""
+        if self._size > MIXES_KEPT:
+            self._known, self._size = {}, 0
+        self._known[key] = mixes
+        self._size += len(mixes.most)
+
+
 @dataclass(frozen=True, slots=True)
 class Possible:
     """Mixes that are possible; where it is `unknown` whether they are, all are listed."""
 
     mixes: frozenset[Mix]
     unknown: Unknown | None = None
+
+
+def _is_of_one_kind(mix: Mix, most: Sequence[tuple[Sequence[int], int]]) -> bool:
+    """Say whether of all kinds of pods one is in a mix, and so many of it at most, or none is."""
+    there = [(sum(mix[at] for at in kind), number) for kind, number in most]
+    claiming = [(pods, number) for pods, number in there if pods]
+    return not claiming or (len(claiming) == 1 and claiming[0][0] <= claiming[0][1])
 
 
 def kinds_of(groups: Sequence[tuple[Hashable, ...]]) -> list[list[int]]:

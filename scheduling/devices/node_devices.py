@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from scheduling.devices.allocator import Course, EqualPods
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice, are_open
 from scheduling.devices.search.counters import CountersLeft
@@ -62,11 +63,22 @@ class _Remembered:
 
 
 @dataclass(slots=True)
-class _Counted:
-    """The devices of each class, with those that are in use now."""
+class _Now:
+    """What depends on which devices are in use, under one set of rules.
+
+    `courses` and `most` are by the claims of a pod: what is allocated to equal ones.
+    """
 
     rules: Rules | None = None
-    by_class: Mapping[str, frozenset[DeviceID]] = field(default_factory=dict)
+    by_class: Mapping[str, frozenset[DeviceID]] | None = None
+    courses: dict[Claims, Course] = field(default_factory=dict)
+    most: dict[Claims, int] = field(default_factory=dict)
+
+    def by(self, rules: Rules) -> "_Now":
+        """Return what is known under these rules; what others made of it is forgotten."""
+        if self.rules is not rules:
+            self.rules, self.by_class, self.courses, self.most = rules, None, {}, {}
+        return self
 
 
 @dataclass(frozen=True)
@@ -198,13 +210,14 @@ class NodeDevices:
         Of partitions it has those that claims find one after the other. Devices that claims share
         or that other nodes reach are left out, and so is a class without any device.
         """
-        if self._counted.rules is not rules:
-            self._counted.rules, self._counted.by_class = rules, self._by_class(rules)
-        return self._counted.by_class
+        now = self._now.by(rules)
+        if now.by_class is None:
+            now.by_class = self._by_class(rules)
+        return now.by_class
 
     @cached_property
-    def _counted(self) -> "_Counted":
-        return _Counted()
+    def _now(self) -> _Now:
+        return _Now()
 
     def _by_class(self, rules: Rules) -> Mapping[str, frozenset[DeviceID]]:
         known = self._remembered.by(rules)
@@ -237,15 +250,32 @@ class NodeDevices:
 
     def most(self, claims: Claims, rules: Rules) -> int:
         """Return a number of pods with these claims that is not exceeded, in whatever order."""
+        known = self._now.by(rules).most
+        if claims not in known:
+            if len(known) >= PATTERNS_KEPT:
+                known.clear()
+            known[claims] = self._most(claims, rules)
+        return known[claims]
+
+    def _most(self, claims: Claims, rules: Rules) -> int:
         needed = least_of(claims)
         free = self._free_for(claims, rules) if needed else None
         return MOST if free is None else free // needed
+
+    def equal_pods(self, claims: Claims, most: int, rules: Rules, steps: StepBudget) -> EqualPods:
+        """Return how many pods with these claims get devices, of so many and none but them."""
+        known = self._now.by(rules).courses
+        if claims not in known:
+            if len(known) >= PATTERNS_KEPT:
+                known.clear()
+            known[claims] = Course(claims, self.pools, self.in_use)
+        return known[claims].up_to(most, rules, steps)
 
     def _free_for(self, claims: Claims, rules: Rules) -> int | None:
         """Return how often a request finds a device; None where that is not known."""
         if are_open(self.pools, rules.features):
             return None
-        free = 0
+        free, left = 0, CountersLeft(self.pools, self.in_use, rules.features)
         requests = list(requests_of(claims))
         by_request = [self.selections(asked, rules) for asked in requests]
         for found, *answers in zip(self.usable, *by_request, strict=True):
@@ -254,8 +284,19 @@ class NodeDevices:
             if any(answers):
                 if found.unsupported:
                     return None
-                free += self._times(found, [r for r, a in zip(requests, answers, strict=True) if a])
+                those = [r for r, a in zip(requests, answers, strict=True) if a]
+                free += self._times(found, those) if self._has_counters_left(found, left) else 0
         return free
+
+    def _has_counters_left(self, found: PoolDevice, left: CountersLeft) -> bool:
+        """Say whether what others have of the counters lets a device be given, if alone."""
+        is_charged = found.shared and self.in_use.consumed(found.id) is not None
+        if is_charged or found.id in self.in_use:
+            return True
+        has_room = left.take(found)
+        if has_room:
+            left.give_back(found)
+        return has_room
 
     def _times(self, found: PoolDevice, requests: Iterable[DeviceRequest]) -> int:
         """Return how many of some requests a device is enough for."""

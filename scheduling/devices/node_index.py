@@ -14,7 +14,7 @@ from scheduling.devices.node_sketch import sketch_of, texts_of
 from scheduling.devices.pools import PoolKey, SliceIndex, Taken, by_pool, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
-from scheduling.model.amounts import Amounts, Positions
+from scheduling.model.amounts import MOST, Amounts, Positions
 from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.devices.resource_slice import DeviceID, ResourceSlice
 from scheduling.model.node import Node
@@ -66,19 +66,21 @@ class _Known(NamedTuple):
 class _Alike:
     """Which nodes make one pattern for some kinds of pods, by number.
 
-    `row` has the number of each node, -1 where none is known.
+    `row` has the number of each node, -1 where none is known. `most` is by claims and number how
+    many pods with these a node has devices for at most.
     """
 
     row: Amounts
     numbers: dict[object, int] = field(default_factory=dict)
     sketches: dict[object, int] = field(default_factory=dict)
+    most: dict[Claims, dict[int, int]] = field(default_factory=dict)
 
     def without(self, at: Positions) -> "_Alike":
         """Return what is known where other nodes may be different by now."""
         row = self.row.copy()
         row[at] = -1
         sketches = self.sketches if len(self.sketches) < SKETCHES_KEPT else {}
-        return _Alike(row, self.numbers, sketches)
+        return _Alike(row, self.numbers, sketches, self.most)
 
 
 class NodeDevicesIndex:
@@ -228,6 +230,21 @@ class NodeDevicesIndex:
             self.looks += 1
         return known.row[at]
 
+    def most_on(self, kinds: Kinds, claims: Claims, nodes: tuple[Node, ...]) -> Amounts:
+        """Return for how many pods with these claims, of these kinds, nodes have devices at most.
+
+        Where a node was not looked at, for pods of these kinds, that is any number.
+        """
+        self._stand_over(nodes)
+        known = self.patterns.get(kinds)
+        if known is None:
+            return np.full(len(nodes), MOST, dtype=np.int64)
+        most = known.most.setdefault(claims, {-1: MOST})
+        for number in known.numbers.values() if len(most) <= len(known.numbers) else ():
+            if number not in most:
+                most[number] = self.examples[number].most(claims, self.rules)
+        return _looked_up(most, known.row)
+
     def _sketch(self, node: str, texts: tuple[str, ...]) -> Hashable:
         return sketch_of(node, texts, self.rules.selectors, self.slices, self.taken)
 
@@ -242,6 +259,13 @@ class NodeDevicesIndex:
         if sketch is not None and devices.is_surely_selected(kinds, self.rules):
             known.sketches[sketch] = number
         return number
+
+
+def _looked_up(values: Mapping[int, int], at: Amounts) -> Amounts:
+    """Return the value for each key; -1 is one of these."""
+    table = np.full(max(values) + 2, MOST, dtype=np.int64)
+    table[list(values)] = list(values.values())
+    return table[at]
 
 
 def _changed(before: DeviceFacts, after: DeviceFacts) -> list[ResourceSlice]:

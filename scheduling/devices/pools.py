@@ -316,12 +316,22 @@ def _counters(slices: Sequence[ResourceSlice]) -> tuple[CounterSet, ...] | None:
     if not any(of.shared_counters or any(d.consumes_counters for d in of.devices) for of in slices):
         return ()
     found = tuple(each for of in slices for each in of.shared_counters)
-    known = {each.name: dict(each.counters).keys() for each in found}
-    consumed = (each for of in slices for device in of.devices for each in device.consumes_counters)
-    valid = len(known) == len(found) and all(
-        each.name in known and dict(each.counters).keys() <= known[each.name] for each in consumed
-    )
+    known = {each.name: dict(each.counters) for each in found}
+    valid = len(known) == len(found) and all(_consume_of(known, of.devices) for of in slices)
     return found if valid else None
+
+
+def _consume_of(known: Mapping[str, Mapping[str, int]], devices: Iterable[Device]) -> bool:
+    """Say whether devices consume these counters alone."""
+    for device in devices:
+        for each in device.consumes_counters:
+            there = known.get(each.name)
+            if there is None:
+                return False
+            for name, _ in each.counters:
+                if name not in there:
+                    return False
+    return True
 
 
 def _beyond(device: Device) -> str:

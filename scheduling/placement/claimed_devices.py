@@ -71,7 +71,8 @@ def place_with_devices(
     for offers in _portions(demand, resources, room, budget):
         parted = (replace(offer, most=groups.most(offer.most)) for offer in offers)
         left_of = partial(_left, room, devices)
-        found = groups.joined(foresee(groups.parts, parted, devices.rules, budget, left_of))
+        answer = foresee(groups.parts, parted, devices.rules, budget, left_of, devices.kept)
+        found = groups.joined(answer)
         if isinstance(found, Foreseen) and not any(found.waves):
             break
     if isinstance(found, NoPlacement):
@@ -122,7 +123,8 @@ def _portions(
     devices left than one pod claims are left out.
     """
     wanted = np.array([[count] for _, count in demand])
-    counts = np.minimum([_counts(shape, room) for shape, _ in demand], wanted)
+    kinds = _kinds([shape.restrictions.claims for shape, _ in demand])
+    counts = np.minimum([_counts(shape, kinds, room) for shape, _ in demand], wanted)
     claiming = [shape.restrictions.claims_devices for shape, _ in demand]
     of_claims = counts[claiming].max(axis=0, initial=0) > 0
     others = (counts.max(axis=0) > 0) & ~of_claims
@@ -134,15 +136,18 @@ def _portions(
     yield _offers(demand, resources, room, at, counts, steps)
 
 
-def _counts(shape: PodShape, room: FreeCapacity) -> Amounts:
-    """Return how many pods fit on each node, by their requests and the number of devices there."""
+def _kinds(claims: Iterable[Claims]) -> Kinds:
+    return tuple(dict.fromkeys(filter(None, claims)))
+
+
+def _counts(shape: PodShape, kinds: Kinds, room: FreeCapacity) -> Amounts:
+    """Return how many pods fit on each node, by their requests and the devices there."""
     added, devices, columns = shape.restrictions, room.devices, room.columns
-    least = 0 if added.shared_claims else least_of(added.claims)
-    if not least or devices is None:
-        return room.counts(shape)
-    left = devices.left_on(columns.nodes, columns.index)
-    found: Amounts = np.minimum(room.counts(shape), np.maximum(left, 0) // least)
-    return found
+    counts = room.counts(shape)
+    if added.shared_claims or devices is None or not least_of(added.claims):
+        return counts
+    most = devices.most_on(kinds, added.claims, columns.nodes, columns.index)
+    return np.minimum(counts, most)
 
 
 def _offers(
@@ -173,7 +178,7 @@ def _offers_lacking(
     counts, free = counted
     whole = sum(count for _, count in demand)
     claimed = [shape.restrictions.claims_where(lacking) for shape, _ in demand]
-    kinds = tuple(dict.fromkeys(filter(None, claimed)))
+    kinds = _kinds(claimed)
     takes: Mask = np.any(counts[list(map(bool, claimed))], axis=0)
     alike = np.full((2, len(at)), -1, dtype=np.int64)  # without a look where no claim is for
     alike[:, takes] = _patterns(kinds, room, at[takes], devices, steps)

@@ -151,11 +151,23 @@ def test_a_node_with_claims_of_others_that_cannot_be_counted_is_left_open() -> N
     pair = claim(exactly(name="a"), exactly(name="b"), match="numa")
     known = facts(
         {"a": [device(f"d{at}", numa=str(at % 2)) for at in range(8)]},
-        pending={"a": (((pair,), 1),)},
+        pending={"a": (((ONE,), 1),)},
     )
     found = verdicts(columns(node("a")), known, gang("g", group("w", 1, claiming(pair))))["g"]
     assert isinstance(found, Refusal)
     assert found.reason is Reason.UNDECIDED
+
+
+def test_claims_of_others_that_are_equal_come_in_any_order() -> None:
+    """Counting sees eight devices; there are three pairs on one side, and one device is left."""
+    pair = claim(exactly(name="a"), exactly(name="b"), match="numa")
+    sides = [device(f"d{at}", numa="0" if at < 7 else "1") for at in range(8)]
+    for coming, answer in ((2, Admitted), (3, Refusal)):
+        known = facts({"a": sides}, pending={"a": (((pair,), coming),)})
+        found = verdicts(columns(node("a")), known, gang("g", group("w", 1, claiming(pair))))["g"]
+        assert isinstance(found, answer)
+    assert isinstance(found, Refusal)
+    assert found.reason is Reason.INSUFFICIENT_RESOURCES
 
 
 def test_waves_are_written_down_where_the_order_matters() -> None:

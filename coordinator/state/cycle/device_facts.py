@@ -62,7 +62,7 @@ def devices_left(known: Known, name: str, pods: PodsByClaims) -> bool | None:
     if facts is None or node is None:
         return None
     others = Counter(dict(facts.pending.get(name, ()))) - pods
-    groups, steps = sorted(pods, key=repr), StepBudget(STEPS)
+    groups, steps = tuple(sorted(pods, key=repr)), StepBudget(STEPS)
     wanted = tuple(pods[each] for each in groups)
     try:
         mixes = NodeMixes(
