@@ -11,7 +11,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.measure import Outcome, Row, all_in_turn, median_within, ratio_within, stated
+from benchmarks.measure import Outcome, Row, all_in_turn, median_within, ratio_within
 from benchmarks.verdict import GPU, HEAD, MACHINE, timed
 from kube.devices.selectors import CelSelectors
 from scheduling.admission.refusal_memory import Memory
@@ -54,6 +54,7 @@ CLASS = DeviceClass("gpu", (f'device.driver == "{DRIVER}"',))
 SELECTOR = f'device.attributes["{DRIVER}"].model == "h100"'
 
 FIRST_AIM, NEXT_AIM, MEMORY_AIM_MB = 1.5, 2.0, 250.0
+PARTITIONS_FIRST_AIM, PARTITIONS_NEXT_AIM = 3.0, 4.0
 
 _PLAIN = PodShape((("cpu", 4_000), ("pods", 1)))
 
@@ -183,10 +184,12 @@ def measured(
     return Took(first, after)
 
 
-def memory_mb(*, by_claim: bool, nodes: int = NODES, gangs: int = GANGS) -> float:
+def memory_mb(
+    *, by_claim: bool, nodes: int = NODES, gangs: int = GANGS, offer: Offer = WHOLE
+) -> float:
     """Return what slices and a cycle keep, in MB."""
     tracemalloc.start()
-    world = World(by_claim=by_claim, nodes=nodes)
+    world = World(by_claim=by_claim, nodes=nodes, offer=offer)
     world.cycle([world.gang(at) for at in range(gangs)])
     held = tracemalloc.get_traced_memory()[0] / 2**20
     tracemalloc.stop()
@@ -204,9 +207,12 @@ def measure(runs: int) -> Outcome:
             lambda _: measured(by_claim=True, offer=HALVES),
         ),
     )
-    more = memory_mb(by_claim=True) - memory_mb(by_claim=False)
+    more, more_of_parts = (
+        memory_mb(by_claim=True, offer=offer) - memory_mb(by_claim=False, offer=offer)
+        for offer in (WHOLE, HALVES)
+    )
     return Outcome(
-        [*rows(plain, claimed, more), *rows_of_partitions(*parts)],
+        [*rows(plain, claimed, more), *rows_of_partitions(*parts, more_of_parts)],
         notes=[f"{NODES} nodes of {DEVICES} devices, {GANGS} gangs, then {NEW} more; CPU time"],
     )
 
@@ -230,12 +236,20 @@ def rows(plain: Sequence[Took], claimed: Sequence[Took], more_mb: float) -> list
     ]
 
 
-def rows_of_partitions(plain: Sequence[Took], claimed: Sequence[Took]) -> list[Row]:
+def rows_of_partitions(plain: Sequence[Took], claimed: Sequence[Took], more_mb: float) -> list[Row]:
     """What the runs with partitions say."""
     first, after = "partitions: first cycle", "partitions: cycle after a change"
+    memory = "partitions: more memory than without claims"
     return [
-        stated(_row(first, [each.first for each in claimed], [each.first for each in plain])),
-        stated(_row(after, [each.after for each in claimed], [each.after for each in plain])),
+        ratio_within(
+            _row(first, [each.first for each in claimed], [each.first for each in plain]),
+            PARTITIONS_FIRST_AIM,
+        ),
+        ratio_within(
+            _row(after, [each.after for each in claimed], [each.after for each in plain]),
+            PARTITIONS_NEXT_AIM,
+        ),
+        median_within(Row(memory, "MB", (more_mb,)), MEMORY_AIM_MB),
     ]
 
 

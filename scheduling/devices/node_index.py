@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduling.devices.node_devices import LOOK, NodeDevices
-from scheduling.devices.node_sketch import sketch_of, texts_of
+from scheduling.devices.node_sketch import in_use_on, outline_of, texts_of
 from scheduling.devices.pools import PoolKey, SliceIndex, Taken, by_pool, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
@@ -66,21 +66,24 @@ class _Known(NamedTuple):
 class _Alike:
     """Which nodes make one pattern for some kinds of pods, by number.
 
-    `row` has the number of each node, -1 where none is known. `most` is by claims and number how
-    many pods with these a node has devices for at most.
+    `row` has the number of each node, `outline` that of its outline, -1 where none is known. `most`
+    is by claims and number how many pods with these a node has devices for at most.
     """
 
     row: Amounts
+    outline: Amounts
+    outlines: dict[object, int] = field(default_factory=dict)
     numbers: dict[object, int] = field(default_factory=dict)
     sketches: dict[object, int] = field(default_factory=dict)
     most: dict[Claims, dict[int, int]] = field(default_factory=dict)
 
-    def without(self, at: Positions) -> "_Alike":
-        """Return what is known where other nodes may be different by now."""
-        row = self.row.copy()
-        row[at] = -1
-        sketches = self.sketches if len(self.sketches) < SKETCHES_KEPT else {}
-        return _Alike(row, self.numbers, sketches, self.most)
+    def without(self, at: Positions, changed: Positions) -> "_Alike":
+        """Return what is known where other nodes may be different; of some the slices changed."""
+        row, outline = self.row.copy(), self.outline.copy()
+        row[at], outline[changed] = -1, -1
+        if len(self.sketches) >= SKETCHES_KEPT:
+            return _Alike(row, np.full_like(outline, -1), {}, self.numbers, {}, self.most)
+        return _Alike(row, outline, self.outlines, self.numbers, self.sketches, self.most)
 
 
 class NodeDevicesIndex:
@@ -139,11 +142,12 @@ class NodeDevicesIndex:
         for name in changed & self.found.keys():
             del self.found[name]
         self.nodes, self.index = before.nodes, before.index
-        at = self._at(changed | self.reaching(retaken))
+        at, changed_at = self._at(changed | self.reaching(retaken)), self._at(changed)
         self.patterns, self.examples = {}, []
         if self.rules is before.rules and len(before.examples) < PATTERNS_KEPT:
             self.examples = before.examples
-            self.patterns = {kinds: each.without(at) for kinds, each in before.patterns.items()}
+            known = before.patterns.items()
+            self.patterns = {kinds: each.without(at, changed_at) for kinds, each in known}
         if before.left is not None and not slices:
             given_back = {key: before.taken.get(key, NONE) for key in retaken}
             taken = {key: self.taken.get(key, NONE) for key in retaken}
@@ -165,7 +169,7 @@ class NodeDevicesIndex:
         where = {id(node): at for at, node in enumerate(self.nodes)}
         was = np.array([where.get(id(node), -1) for node in nodes], dtype=np.intp)
         for each in self.patterns.values():
-            each.row = np.append(each.row, -1)[was]
+            each.row, each.outline = (np.append(of, -1)[was] for of in (each.row, each.outline))
         self.nodes, self.left = nodes, None
         self.index = {node.name: at for at, node in enumerate(nodes)}
 
@@ -217,11 +221,12 @@ class NodeDevicesIndex:
         if kinds not in self.patterns:
             while len(self.patterns) >= KINDS_KEPT:
                 del self.patterns[next(iter(self.patterns))]
-            self.patterns[kinds] = _Alike(np.full(len(nodes), -1, dtype=np.int64))
+            unknown = np.full(len(nodes), -1, dtype=np.int64)
+            self.patterns[kinds] = _Alike(unknown, unknown.copy())
         known = self.patterns[kinds]
         texts = texts_of(kinds, self.rules)
         for each in at[known.row[at] < 0].tolist():
-            sketch = None if texts is None else self._sketch(nodes[each].name, texts)
+            sketch = None if texts is None else self._sketch(known, each, texts)
             if sketch in known.sketches:
                 steps.spend(LOOK * self.slices.number_of_devices(nodes[each].name))
                 known.row[each] = known.sketches[sketch]
@@ -245,8 +250,15 @@ class NodeDevicesIndex:
                 most[number] = self.examples[number].most(claims, self.rules)
         return _looked_up(most, known.row)
 
-    def _sketch(self, node: str, texts: tuple[str, ...]) -> Hashable:
-        return sketch_of(node, texts, self.rules.selectors, self.slices, self.taken)
+    def _sketch(self, known: _Alike, at: int, texts: tuple[str, ...]) -> Hashable:
+        """Return the sketch of a node; None where it is to be looked at."""
+        name = self.nodes[at].name
+        if known.outline[at] < 0:
+            outline = outline_of(name, texts, self.rules.selectors, self.slices)
+            if outline is None:
+                return None
+            known.outline[at] = known.outlines.setdefault(outline, len(known.outlines))
+        return int(known.outline[at]), in_use_on(name, self.slices, self.taken)
 
     def _number(
         self, known: _Alike, kinds: Kinds, node: Node, sketch: Hashable, steps: StepBudget

@@ -1,7 +1,7 @@
 """Tells nodes apart by what of their slices matters to a pod, without gathering their pools.
 
-Nodes with equal sketches find the same devices, so one of them is looked at. What of a device no
-selector sees, such as its UUID, is no part of it.
+Nodes with equal sketches find the same devices, so one of them is looked at. A sketch is an
+outline, and what is in use. What of a device no selector sees, such as its UUID, is no part of it.
 """
 
 from collections.abc import Hashable, Sequence
@@ -39,26 +39,33 @@ def texts_of(kinds: Sequence[Claims], rules: Rules) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(chain.from_iterable(known)))
 
 
-def sketch_of(
-    node: str, texts: tuple[str, ...], selectors: Selectors, slices: SliceIndex, taken: Taken
+def outline_of(
+    node: str, texts: tuple[str, ...], selectors: Selectors, slices: SliceIndex
 ) -> Hashable:
-    """Return the sketch of a node for pods with these selectors; None where it is to be looked at.
+    """Return what matters of a node's slices to pods with these selectors, whatever is in use.
 
-    That is so where slices of other nodes count, and where a device cannot be read.
+    None where the node is to be looked at: where slices of other nodes count, and where a device
+    cannot be read.
     """
-    own = slices.of_node_alone(node)
-    if not own:
-        return None
     names: dict[str, int] = {}
     found: list[Hashable] = []
-    for each in sorted(own, key=attrgetter("driver", "pool", "name")):
+    for each in _own(node, slices):
         seen = selectors.seen(texts, [device.content for device in each.devices])
         if None in seen:
             return None
         at = names.setdefault(each.pool, len(names))
-        in_use = frozenset(given[2:] for given in taken.get(PoolKey(each.driver, each.pool), ()))
-        found.append((at, _slice(each), tuple(map(_traits, each.devices)), tuple(seen), in_use))
-    return tuple(found)
+        found.append((at, _slice(each), tuple(map(_traits, each.devices)), tuple(seen)))
+    return tuple(found) or None
+
+
+def in_use_on(node: str, slices: SliceIndex, taken: Taken) -> Hashable:
+    """Return what is in use of each slice of a node, equal where it is on nodes of one outline."""
+    keys = (PoolKey(each.driver, each.pool) for each in _own(node, slices))
+    return tuple([frozenset(given[2:] for given in taken.get(key, ())) for key in keys])
+
+
+def _own(node: str, slices: SliceIndex) -> Sequence[ResourceSlice]:
+    return sorted(slices.of_node_alone(node), key=attrgetter("driver", "pool", "name"))
 
 
 def _slice(each: ResourceSlice) -> Hashable:

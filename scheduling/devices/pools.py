@@ -306,16 +306,16 @@ def _is_whole(slices: Sequence[ResourceSlice]) -> bool:
     """Say whether the newest generation of a pool is complete and valid."""
     generation = max(each.generation for each in slices)
     newest = [each for each in slices if each.generation == generation]
-    names = [device.name for each in newest for device in each.devices]
-    complete = {each.slice_count for each in newest} == {len(newest)}
-    return complete and len({*names}) == len(names) and _counters(newest) is not None
+    if any(each.slice_count != len(newest) for each in newest):
+        return False
+    names = {device.name for each in newest for device in each.devices}
+    distinct = len(names) == sum(len(each.devices) for each in newest)
+    return distinct and _counters(newest) is not None
 
 
 def _counters(slices: Sequence[ResourceSlice]) -> tuple[CounterSet, ...] | None:
     """Return the counters of a pool; None where devices consume others, or a set is there twice."""
-    if not any(of.shared_counters or any(d.consumes_counters for d in of.devices) for of in slices):
-        return ()
-    found = tuple(each for of in slices for each in of.shared_counters)
+    found = tuple([each for of in slices for each in of.shared_counters])
     known = {each.name: dict(each.counters) for each in found}
     valid = len(known) == len(found) and all(_consume_of(known, of.devices) for of in slices)
     return found if valid else None

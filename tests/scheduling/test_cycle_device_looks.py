@@ -9,7 +9,17 @@ from scheduling.model.devices.resource_slice import Device, DeviceContent
 from scheduling.model.devices.selectors import Answer
 from scheduling.model.verdict import Admitted, Reason, Refusal
 from tests.builders import columns, gang, group, node
-from tests.scheduling.devices.builders import DRIVER, RULES, TextSelectors, claim, device, exactly
+from tests.scheduling.devices.builders import (
+    DRIVER,
+    RULES,
+    TextSelectors,
+    claim,
+    counters,
+    device,
+    exactly,
+    partition,
+    slice_of,
+)
 from tests.scheduling.test_cycle_devices import claiming, decide, facts, gpus, nodes_of, workers
 
 NAMES = [f"n{at:02}" for at in range(40)]
@@ -55,6 +65,26 @@ def test_nodes_whose_devices_are_promised_are_not_looked_at() -> None:
     found, _ = decide(WORLD, known, first, second)
     assert all(isinstance(each, Admitted) for each in found.values())
     assert selectors.asked == 8
+
+
+def test_nodes_whose_partitions_are_promised_are_left_out() -> None:
+    """One device of each is left, which those who ask for halves do not get."""
+    halves = [partition(f"x{at}", memory=2, type="X") for at in range(2)]
+    devices = [partition("whole", memory=4, type="Y"), *halves]
+    slices = [
+        each
+        for name in NAMES
+        for each in (slice_of(devices, name, of=2), counters(name, gpu_0=4, of=2))
+    ]
+    gangs = [workers(f"g{at}", 1, TYPED, created=float(at)) for at in range(8)]
+    found, memory = decide(WORLD, replace(facts({}), slices=slices), *gangs)
+    there = [next(iter(nodes_of(each)["workers"])) for each in found.values()]
+    assert sorted(there) == sorted([*NAMES[:4], *NAMES[:4]])
+    claims = TYPED.restrictions.claims
+    assert memory.room.devices is not None
+    most = memory.room.devices.most_on((claims,), claims, WORLD.nodes, WORLD.index)
+    assert most[:4].tolist() == [0] * 4
+    assert min(most[4:]) == 2
 
 
 def test_devices_that_are_shared_are_enough_for_any_number_of_pods() -> None:

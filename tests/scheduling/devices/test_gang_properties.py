@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from scheduling.devices.allocator import COUNTERS_OF_SHARES, allocate
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, Verdict, foresee
+from scheduling.devices.mixes import KeptMixes
 from scheduling.devices.outcome import Allocated, Doubt, Undecided, Unsupported
 from scheduling.devices.search.constraints import DISTINCT
 from scheduling.devices.steps import StepBudget
@@ -191,7 +192,10 @@ def described(verdict: Verdict) -> str:
             return "no placement"
 
 
-@given(groups.flatmap(lambda made: st.tuples(st.just(made), offers(len(made)))))
+worlds = groups.flatmap(lambda made: st.tuples(st.just(made), offers(len(made))))
+
+
+@given(worlds)
 def test_verdict_is_that_of_brute_force(
     world: tuple[list[tuple[Claims, int]], list[NodeOffer]],
 ) -> None:
@@ -222,3 +226,36 @@ def test_verdict_is_that_of_brute_force(
             assert feature in DIFFERING
         case _:
             raise AssertionError(verdict)
+
+
+@given(worlds, st.integers(0, 40))
+def test_what_is_kept_of_one_gang_changes_no_answer_to_another(
+    world: tuple[list[tuple[Claims, int]], list[NodeOffer]], few: int
+) -> None:
+    """Neither does what is kept of a search that ran out of steps."""
+    gang, found = [ClaimGroup(claims, count) for claims, count in world[0]], world[1]
+    smaller, kept = [replace(each, count=1) for each in gang], KeptMixes()
+    foresee(gang, found, RULES, StepBudget(few), kept=kept)
+    spent = []
+    for asked in (gang, smaller, gang):
+        alone, steps = StepBudget(STEPS), StepBudget(STEPS)
+        answer = foresee(asked, found, RULES, alone)
+        assert foresee(asked, found, RULES, steps, kept=kept) == answer
+        spent.append(STEPS - steps.left)
+    assert spent[2] <= spent[0]
+
+
+@given(worlds, st.lists(st.booleans(), max_size=8))
+def test_there_are_never_more_pods_than_the_bound_says_whoever_comes_between(
+    world: tuple[list[tuple[Claims, int]], list[NodeOffer]], ours: list[bool]
+) -> None:
+    [(claims, _), *_], [offer, *_] = world
+    asked = (*(others for others, _ in offer.pending), *(others for others, _ in world[0]))
+    count, in_use = 0, offer.devices.in_use
+    for at, mine in enumerate(ours):
+        pod = claims if mine else asked[at % len(asked)]
+        found = allocate(pod, offer.devices.pools, in_use, RULES, StepBudget(STEPS))
+        if isinstance(found, Allocated):
+            in_use = in_use.plus(found.given)
+            count += pod == claims
+    assert count <= offer.devices.most(claims, RULES)
