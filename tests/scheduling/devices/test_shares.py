@@ -260,3 +260,14 @@ def test_there_are_never_more_pods_than_the_bound_says(
             break
         in_use, count = in_use.plus(found.given), count + 1
     assert count <= bound
+
+
+def test_a_share_of_a_partition_needs_no_counters_where_another_share_has_them() -> None:
+    whole = partition("p", memory=4)
+    content = replace(whole.content, allow_multiple_allocations=True)
+    part = replace(whole, content=content, capacities=(Capacity("memory", 3),))
+    slices = slice_of([part, partition("other", memory=4)], "a", of=2), counters("a", gpu_0=4, of=2)
+    pod = (claim(some(memory=1)),)
+    node = node_devices(*slices, shares=[share("p", 0, memory=1)])
+    assert node.most(pod, RULES) == 2
+    assert node.equal_pods(pod, 9, RULES, StepBudget(1000)).number == 2
