@@ -198,7 +198,7 @@ def memory_mb(
 
 def measure(runs: int) -> Outcome:
     """All sides in turn."""
-    plain, claimed, *parts = all_in_turn(
+    plain, claimed, plain_parts, parts = all_in_turn(
         runs,
         (
             lambda _: measured(by_claim=False),
@@ -212,7 +212,10 @@ def measure(runs: int) -> Outcome:
         for offer in (WHOLE, HALVES)
     )
     return Outcome(
-        [*rows(plain, claimed, more), *rows_of_partitions(*parts, more_of_parts)],
+        [
+            *rows(plain, claimed, more),
+            *rows_of_partitions(plain_parts, parts, more_of_parts),
+        ],
         notes=[f"{NODES} nodes of {DEVICES} devices, {GANGS} gangs, then {NEW} more; CPU time"],
     )
 
