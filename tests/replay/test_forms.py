@@ -52,6 +52,12 @@ def test_every_message_is_read_as_it_was_written(kind: type, data: st.DataObject
     assert found == value
 
 
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_a_set_is_read_as_the_kind_that_it_was(kind: Any) -> None:
+    """Equality does not tell them apart, and only one of them can be a key."""
+    assert type(again(kind[str], kind({"a", "b"}))) is kind
+
+
 def test_kinds_and_fields_of_messages_outlive_renames() -> None:
     """A class that is renamed goes into KINDS, a field needs another FORMAT; new ones come here."""
     now = {f"{KINDS.get(each.__name__, each.__name__)}: {_fields(each)}" for each in MESSAGES}

@@ -43,6 +43,15 @@ def gpus_used(**amounts: int) -> dict[str, dict[str, int]]:
             id="the head is counted",
         ),
         pytest.param(
+            columns(
+                node("a", cpu=3, memory="3Gi"), node("b", cpu=1), node("c", cpu=2, memory="1Gi")
+            ),
+            [group("headgroup", 1, shape(cpu=2, memory="3Gi")), group("w", 1, shape(cpu=3))],
+            "0 of 1 w fits beside headgroup: it needs 3 cpu on one node, the gang 5 in all; "
+            "6 are free, and those that fit leave 4, at most 2 on one node",
+            id="what the other takes is gone, where it is",
+        ),
+        pytest.param(
             columns(node("a", cpu=2), node("b", cpu=2), used={"b": {"cpu": 1_000}}),
             [group("workers", 2, shape(cpu="1500m"))],
             "1 of 2 workers fit: each needs 1500m cpu on one node, the gang 3 in all; "
