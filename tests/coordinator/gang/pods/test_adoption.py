@@ -6,6 +6,8 @@ Pods of before the opt-in, of a gang that was opted out and in again, and such a
 import itertools
 from typing import Any
 
+import pytest
+
 from coordinator.gang.pods.adoption import LONGEST_PAUSE, Rounds
 from coordinator.messages.actions import DeletePod
 from coordinator.messages.clock import Patience
@@ -61,6 +63,18 @@ def test_pods_that_are_pending_are_not_placed() -> None:
     assert pod_sets(world, "notReleased") == {"headgroup": 1, "workers": 5}
     assert pod_sets(world, "released") == pod_sets(world, "gated") == {"headgroup": 0, "workers": 0}
     assert deleted(world) == []
+
+
+def test_pods_that_all_have_nodes_and_are_not_ready_are_as_good_as_admitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(World, "kubelets", lambda _: None)
+    world = World(node("n1", cpu=6))
+    world.create(gang_of("a", 5, labels={}))
+    world.settle(seconds=1)
+    opt(world, "true")
+    world.settle(seconds=10)
+    assert (world.status("a")["phase"], world.status("a")["reason"]) == ("Admitted", "Admitted")
 
 
 def test_pods_that_kube_scheduler_cannot_place_come_back_gated_and_the_gang_starts_whole() -> None:
