@@ -118,3 +118,11 @@ def test_gangs_that_find_nothing_keep_no_other_from_its_turn() -> None:
         assert cluster.memory is not None
         assert cluster.memory.asks_again_in == SOON
     assert cluster.says("last").startswith("Preempting")
+
+
+def test_where_the_steps_are_enough_all_are_asked_in_every_cycle() -> None:
+    cluster = many_that_find_nothing(Spec("last", "b", 2, priority=1))
+    cluster.settings = Settings()
+    cluster.cycle()
+    assert cluster.memory is not None
+    assert not cluster.memory.had_turn
