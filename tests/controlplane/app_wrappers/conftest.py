@@ -14,7 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.muster import APP_WRAPPER, Muster, start_muster, with_app_wrappers
+from testbed.muster import (
+    APP_WRAPPER,
+    Muster,
+    start_muster,
+    wait_app_wrappers_trusted,
+    with_app_wrappers,
+)
 from testbed.options import WITHOUT_WATCH_LIST, Options
 from testbed.pytest_plugin import FolderCluster
 from tests.controlplane.app_wrappers.place import POOR, TENANT, Place
@@ -68,6 +74,17 @@ def own(muster: Muster) -> Iterator[Muster]:
     yield own
     for each in (*own.wrappers, *own.coordinators):
         each.stop()  # and gives its Lease up
+
+
+def start_all(own: Muster, **settings: str) -> Muster:
+    """Start a coordinator and a wrapper, and wait until both lead and AppWrappers are trusted."""
+    own.start_coordinator(settings={"APP_WRAPPERS": "true", **settings})
+    own.start_wrapper()
+    own.wait_ready()
+    own.wait_led()
+    own.wait_led("wrapper")
+    wait_app_wrappers_trusted(own.cluster)
+    return own
 
 
 @pytest.fixture

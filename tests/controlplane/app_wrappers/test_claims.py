@@ -3,9 +3,9 @@
 import pytest
 
 from testbed.muster import Muster
+from tests.controlplane.app_wrappers.conftest import start_all
 from tests.controlplane.app_wrappers.test_whole import (
     create,
-    muster,
     wait_said,
     wrapper,
 )
@@ -20,7 +20,11 @@ from tests.controlplane.claimed_devices import (
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import cluster_spec, group, ray_cluster
 
-__all__ = ["muster"]
+
+@pytest.fixture(scope="module")
+def muster(own: Muster) -> Muster:
+    """All programs."""
+    return start_all(own)
 
 
 @pytest.mark.variant

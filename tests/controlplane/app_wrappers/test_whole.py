@@ -18,10 +18,10 @@ from appwrapper.status.mcad_states import NO_ROOM
 from cli.endings import FINE
 from kube.objects import names
 from testbed.components import CONTROLLER_MANAGER, SCHEDULER
-from testbed.muster import Muster, wait_app_wrappers_trusted
+from testbed.muster import Muster
 from testbed.nodes import NodeSpec, copies
 from testbed.recorder import Recorder
-from tests.controlplane.app_wrappers.conftest import MCAD_DEFINITIONS
+from tests.controlplane.app_wrappers.conftest import MCAD_DEFINITIONS, start_all
 from tests.controlplane.plot import Plot, is_ready, label, pin
 from tests.controlplane.rayclusters import (
     Json,
@@ -45,13 +45,7 @@ def muster(own: Muster) -> Muster:
     """All programs, where AppWrappers of MCAD's generation are not known yet."""
     own.cluster.kubectl("delete", "-f", str(MCAD_DEFINITIONS))
     shutil.rmtree(own.cluster.directory / "kubectl")  # where kubectl remembers what is served
-    own.start_coordinator(settings={"APP_WRAPPERS": "true", "PROVISIONING": "true"})
-    own.start_wrapper()
-    own.wait_ready()
-    own.wait_led()
-    own.wait_led("wrapper")
-    wait_app_wrappers_trusted(own.cluster)
-    return own
+    return start_all(own, PROVISIONING="true")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.muster import Muster, wait_app_wrappers_trusted
+from testbed.muster import Muster
+from tests.controlplane.app_wrappers.conftest import start_all
 from tests.controlplane.app_wrappers.test_whole import create, job, status, wrapper
 from tests.controlplane.plot import Plot
 from tests.controlplane.quotas import add_quota
@@ -19,13 +20,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def muster(own: Muster) -> Muster:
     """All programs."""
-    own.start_coordinator(settings={"APP_WRAPPERS": "true"})
-    own.start_wrapper()
-    own.wait_ready()
-    own.wait_led()
-    own.wait_led("wrapper")
-    wait_app_wrappers_trusted(own.cluster)
-    return own
+    return start_all(own)
 
 
 def ends(plot: Plot, name: str) -> bool:
