@@ -43,6 +43,6 @@ def test_one_starts_when_its_devices_are_free_and_says_what_it_lacks(
     wait_said(plot, "second", of_class)
     assert len(given(plot)) == 2
     assert {each["metadata"]["name"] for each in plot.all("RayCluster")} == {"first"}
-    plot.cluster.kubectl("-n", plot.name, "delete", "appwrapper", "first", "--wait=false")
+    plot.delete("AppWrapper", "first")
     plot.wait_ready("second", 3)
     assert len(given(plot)) == 2
