@@ -80,28 +80,52 @@ def of_all_nodes(found: Json) -> Json:
     return found
 
 
-async def test_devices_of_no_node_alone_have_metrics_of_their_own() -> None:
-    fabric = of_all_nodes(device_slice("fabric", 4))
-    nodes = [node("n1", cpu=64), node("n2", cpu=64)]
-    world = World(*nodes, fabric, device_class(), claim_template("one"))
+async def shown(name: str, found: Json, pods: int, **labels: str) -> float:
+    """The value of a metric while a gang of so many pods has devices of a slice reserved."""
+    world = World(
+        node("n1", cpu=64), node("n2", cpu=64), found, device_class(), claim_template("one")
+    )
     world.scheduler = False
-    world.create(gang(3))
+    world.create(gang(pods))
     world.settle(seconds=5)
     await scrape_world(world)
-    at = {"pool": "fabric", "resource": CLASS}
-    parts = ("", "_reserved", "_free")
-    assert [value(f"muster_far_devices{part}", **at) for part in parts] == [4, 3, 1]
+    return value(name, resource=CLASS, **labels)
 
 
-async def test_shared_devices_tell_how_much_of_their_capacity_is_left() -> None:
-    shared = with_capacity(device_slice("n1", 2), "8")
-    world = World(node("n1", cpu=64), shared, device_class(), claim_template("one"))
-    world.scheduler = False
-    world.create(gang(1))
-    world.settle(seconds=5)
-    await scrape_world(world)
-    at = {"pool": "none", "resource": CLASS}
-    assert value("muster_shared_devices", **at) == 2
-    assert value("muster_shared_devices_with_room", **at) == 1
-    assert value("muster_shared_capacity", capacity="memory", **at) == 16
-    assert value("muster_shared_capacity_free", capacity="memory", **at) == 8
+async def of_far(name: str) -> float:
+    """Of four devices that all nodes reach three are reserved."""
+    return await shown(name, of_all_nodes(device_slice("fabric", 4)), 3, pool="fabric")
+
+
+async def of_shared(name: str, **labels: str) -> float:
+    """Of two devices with a capacity of 8 each one is reserved."""
+    found = with_capacity(device_slice("n1", 2), "8")
+    return await shown(name, found, 1, pool="none", **labels)
+
+
+async def test_muster_far_devices_moves() -> None:
+    assert await of_far("muster_far_devices") == 4
+
+
+async def test_muster_far_devices_reserved_moves() -> None:
+    assert await of_far("muster_far_devices_reserved") == 3
+
+
+async def test_muster_far_devices_free_moves() -> None:
+    assert await of_far("muster_far_devices_free") == 1
+
+
+async def test_muster_shared_devices_moves() -> None:
+    assert await of_shared("muster_shared_devices") == 2
+
+
+async def test_muster_shared_devices_with_room_moves() -> None:
+    assert await of_shared("muster_shared_devices_with_room") == 1
+
+
+async def test_muster_shared_capacity_moves() -> None:
+    assert await of_shared("muster_shared_capacity", capacity="memory") == 16
+
+
+async def test_muster_shared_capacity_free_moves() -> None:
+    assert await of_shared("muster_shared_capacity_free", capacity="memory") == 8

@@ -30,7 +30,7 @@ from kube.api.errors import ServerError
 from kube.api.leader_election import Term
 from kube.objects import names
 from runtime.controller.loop import BATCH
-from tests.coordinator import test_decision_metrics, test_gpu_metrics
+from tests.coordinator import test_decision_metrics, test_device_metrics, test_gpu_metrics
 from tests.coordinator.api import Key
 from tests.coordinator.builders import gang_of, node
 from tests.coordinator.gang.pods.test_kept_slots import QUOTA, failure, lose_workers, running
@@ -51,8 +51,9 @@ PATIENCE = Patience()
 
 
 def test_every_metric_has_a_test_that_sees_it_move() -> None:
-    elsewhere = {**vars(test_decision_metrics), **vars(test_gpu_metrics)}
-    assert untested(REGISTRY, {**globals(), **elsewhere}) == []
+    elsewhere = (test_decision_metrics, test_device_metrics, test_gpu_metrics)
+    tests = {name: test for each in elsewhere for name, test in vars(each).items()}
+    assert untested(REGISTRY, {**globals(), **tests}) == []
 
 
 def one_runs_one_waits() -> World:
