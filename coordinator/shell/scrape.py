@@ -104,9 +104,7 @@ def _read_shared(state: CoordinatorState) -> None:
         (each.name, each.resource, of.name): of for each in found.shared for of in each.capacity
     }
     metrics.SHARED_CAPACITY.read({at: of.whole / 1000 for at, of in capacity.items()})
-    metrics.SHARED_CAPACITY_FREE.read(
-        {at: (of.whole - of.used - of.reserved) / 1000 for at, of in capacity.items()}
-    )
+    metrics.SHARED_CAPACITY_FREE.read({at: of.free / 1000 for at, of in capacity.items()})
 
 
 def _read_queues(state: CoordinatorState) -> None:

@@ -67,9 +67,7 @@ def totals_of(room: Room, resources: Sequence[str], labels: Sequence[str]) -> De
 def shared_report(each: SharedPool) -> SharedReport:
     """Report on shared devices."""
     capacity = {
-        of.name: CapacityReport(
-            *map(quantity, (of.used, of.reserved, of.whole - of.used - of.reserved, of.whole))
-        )
+        of.name: CapacityReport(*map(quantity, (of.used, of.reserved, of.free, of.whole)))
         for of in each.capacity
     }
     counts = (each.nodes, each.devices, each.with_room)

@@ -8,7 +8,7 @@ all is judged, counts only while a claim has it, as on one node.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from scheduling.devices.class_resources import MOST_CLASSES, class_resource
 from scheduling.devices.counting import FarDevices
@@ -31,6 +31,11 @@ class CapacityUse(NamedTuple):
     used: int
     reserved: int
     whole: int
+
+    @property
+    def free(self) -> int:
+        """What is neither used nor promised."""
+        return self.whole - self.used - self.reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +168,11 @@ def _share(each: PoolDevice, now: InUse, after: InUse, *, is_open: bool) -> _Sha
         )
         for of in each.device.capacities or ()
     )
-    left = all(of.used + of.reserved < of.whole for of in capacity)
+    left = all(of.free > 0 for of in capacity)
     return _Shared(capacity, is_open and not taken and left)
 
 
 # ---- what is told of it
-
-
-_T = TypeVar("_T", SharedPool, FarPool)
 
 
 def _shared_pools(name: str, by_pool: Mapping[str, _Found]) -> Iterator[SharedPool]:
