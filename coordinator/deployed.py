@@ -20,6 +20,7 @@ DECIDING: Final = (
     "profiles",
     "waiting_per_namespace",
     "app_wrappers",
+    "feature_gates_off",
 )
 """The settings that a verdict depends on."""
 
@@ -71,7 +72,7 @@ def state_of(settings: Settings) -> CoordinatorState:
     """Return the state of a coordinator that was just started with these settings."""
     known = Known(
         allowed=AllowedClasses(settings.priority_classes, settings.app_wrapper_priorities),
-        cache=ClusterCache(settings.namespace),
+        cache=ClusterCache(settings.namespace, gates_off=settings.feature_gates_off),
         waiting_limit=WaitingLimit(settings.waiting_per_namespace),
         profiles=profiles_of(settings.profiles),
     )

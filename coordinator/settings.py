@@ -10,6 +10,7 @@ from coordinator.gang.nominations import Guard
 from coordinator.gang.priority import EVERY_NAMESPACE
 from coordinator.queues.waiting_limit import MOST
 from kube.codec.profiles.written_profiles import SchedulerProfile, named_twice
+from kube.devices.feature_gates import GatesOff
 from kube.objects import names
 from kube.objects.namespace import NamespaceName, is_namespace
 from runtime.leader_settings import LeaderSettings
@@ -73,6 +74,10 @@ class Settings(LeaderSettings):
     scheduler_forgets: bool = True
     """Whether nominations are written again for each kube-scheduler that starts: up to 1.36 it
     knows none of gated pods until then."""
+
+    feature_gates_off: GatesOff = Field(default=(), validate_default=False)
+    """Feature gates for devices by claim that kube-scheduler runs without, as JSON: no API tells
+    them. The extender has a setting of this name too."""
 
     gpu_resources: Json[tuple[str, ...]] = Field(
         default=GpuPools().resources, validate_default=False

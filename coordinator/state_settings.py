@@ -17,8 +17,9 @@ from scheduling.diagnosis.holes import GpuPools
 class StateSettings:
     """All of the settings that an answer of the state machine can depend on.
 
-    `home` is the namespace of Muster. None has a default: a recording names all of them, so that it
-    means the same to a release with other defaults.
+    `home` is the namespace of Muster, `gates_off` the feature gates that kube-scheduler runs
+    without. None has a default: a recording names all of them, so that it means the same to a
+    release with other defaults.
     """
 
     patience: Patience
@@ -29,13 +30,16 @@ class StateSettings:
     guard: Guard
     gpu_pools: GpuPools
     may_ask_for_nodes: bool | None
+    gates_off: tuple[str, ...]
 
     def build(self) -> CoordinatorState:
         """Return a state machine that knows nothing yet."""
         known = Known(
             self.patience,
             self.allowed,
-            cache=ClusterCache(self.home, may_ask_for_nodes=self.may_ask_for_nodes),
+            cache=ClusterCache(
+                self.home, may_ask_for_nodes=self.may_ask_for_nodes, gates_off=self.gates_off
+            ),
             waiting_limit=WaitingLimit(self.waiting_per_namespace),
             profiles=self.profiles,
             guard=self.guard,

@@ -4,7 +4,7 @@ An event costs a few dictionary and array writes, whatever the size of the clust
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from extender.devices.guard import DeviceGuard
 from extender.snapshot import (
@@ -38,9 +38,10 @@ class Ledger:
     """What was observed. `freed` collects nodes on which room came free, until it is read.
 
     `wrapper_of` says of its labels which AppWrapper a pod is of, if there are AppWrappers.
+    `gates_off` are the feature gates for devices that kube-scheduler runs without.
     """
 
-    def __init__(self, wrapper_of: WrapperOf = wrapped_by) -> None:
+    def __init__(self, wrapper_of: WrapperOf = wrapped_by, gates_off: Collection[str] = ()) -> None:
         self._wrapper_of = wrapper_of
         self._bound, self._guarded = NodeTable(), NodeTable()
         self._nodes: dict[str, Node] = {}
@@ -52,7 +53,7 @@ class Ledger:
         self._capacity_cache = FreeCapacityCache()
         self._ports: Counter[str] = Counter()
         self._snapshot: Snapshot | None = None
-        self.devices = DeviceGuard(self._gangs, self._nodes)
+        self.devices = DeviceGuard(self._gangs, self._nodes, gates_off)
         self.freed: set[str] = set()
 
     def snapshot(self) -> Snapshot:

@@ -84,6 +84,7 @@ def _assemble(settings: Settings, client: Client) -> _Parts:
         unscheduled,
         silence=settings.silence_seconds,
         wrapper_of=wrapped_by if settings.app_wrappers else unwrapped,
+        gates_off=settings.feature_gates_off,
     )
     waker = Waker(
         watches.ledger,

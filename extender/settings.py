@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from kube.devices.feature_gates import GatesOff
 from kube.objects import names
 from kube.objects.namespace import NamespaceName
 from runtime.program import ProgramSettings
@@ -72,6 +73,10 @@ class Settings(ProgramSettings):
 
     app_wrappers: bool = False
     """Whether there are gangs of AppWrappers, as in the coordinator's setting of this name."""
+
+    feature_gates_off: GatesOff = Field(default=(), validate_default=False)
+    """Feature gates for devices that kube-scheduler runs without, as in the coordinator's setting
+    of this name."""
 
     wake_namespace: NamespaceName = names.DEFAULT_NAMESPACE
     """The namespace of the object that is written to have refused pods tried again."""

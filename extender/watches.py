@@ -4,7 +4,7 @@ Devices by claim are watched from the first pod on that asks for some.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, assert_never
 
 from extender.devices.guard import DeviceGuard
@@ -50,9 +50,10 @@ class Watches:
         *,
         silence: float,
         wrapper_of: WrapperOf = wrapped_by,
+        gates_off: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.ledger = Ledger(wrapper_of)
+        self.ledger = Ledger(wrapper_of, gates_off)
         self.on_news: Callable[[], None] = lambda: None
         self._in_flight_pods = in_flight_pods
         self._unscheduled = unscheduled

@@ -45,7 +45,11 @@ class ClusterCache:
     """The observed cluster. Methods that take an event return the gangs it may concern."""
 
     def __init__(
-        self, home: str = DEFAULT_NAMESPACE, *, may_ask_for_nodes: bool | None = None
+        self,
+        home: str = DEFAULT_NAMESPACE,
+        *,
+        may_ask_for_nodes: bool | None = None,
+        gates_off: Collection[str] = (),
     ) -> None:
         self.home = home
         """The namespace of Muster."""
@@ -74,7 +78,7 @@ class ClusterCache:
         self._mounting: set[str] = set()
         self.admission = AdmissionRules()
         self.foreseen = ForeseenGangs()
-        self.devices = Devices(self.foreseen)
+        self.devices = Devices(self.foreseen, gates_off)
         self._spread = Counter[str]()
         self._tellers: dict[str, Teller] = {}
         self._gone: dict[str, None] = {}

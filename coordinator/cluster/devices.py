@@ -4,7 +4,7 @@ Where no pod of a gang does, nothing is watched and nothing is here.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Collection, Hashable, Iterator, Mapping, Set
 from typing import TypeVar
 
 from coordinator.cluster.foreseen_gangs import ForeseenGangs
@@ -13,7 +13,7 @@ from kube.codec.observed_pod import ObservedPod
 from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.device_index import DeviceIndex
 from kube.devices.selectors import CelSelectors
-from scheduling.model.devices.features import OLDEST, features_of, version_of
+from scheduling.model.devices.features import OLDEST, version_of
 from scheduling.model.devices.resource_claim import ResourceClaim, ResourceClaimTemplate
 from scheduling.model.gang import GangKey
 from scheduling.state.node_snapshot import NodeAttributes
@@ -27,8 +27,10 @@ K = TypeVar("K", bound=Hashable)
 class Devices:
     """The facts, the selectors in them, and the gangs that they concern."""
 
-    def __init__(self, foreseen: ForeseenGangs | None = None) -> None:
-        self.index = DeviceIndex()
+    def __init__(
+        self, foreseen: ForeseenGangs | None = None, gates_off: Collection[str] = ()
+    ) -> None:
+        self.index = DeviceIndex(gates_off)
         self._foreseen = foreseen or ForeseenGangs()
         self.selectors = CelSelectors()
         self._api: DeviceApiSeen | None = None
@@ -43,7 +45,7 @@ class Devices:
     def put_api(self, api: DeviceApiSeen) -> bool:
         """Take in which version of Kubernetes it is; says whether that is news."""
         before, self._api = self._api, api
-        self.index.follow(features_of(version_of(api.version)))
+        self.index.follow(api.version)
         return before != api
 
     @property

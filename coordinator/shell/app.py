@@ -128,6 +128,7 @@ def state_settings(settings: Settings) -> StateSettings:
         guard=settings.guard,
         gpu_pools=GpuPools(settings.gpu_resources, settings.pool_labels),
         may_ask_for_nodes=settings.provisioning,
+        gates_off=settings.feature_gates_off,
     )
 
 

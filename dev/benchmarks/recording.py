@@ -42,6 +42,7 @@ SETTINGS = StateSettings(
     guard=Guard.NONE,
     gpu_pools=GpuPools(),
     may_ask_for_nodes=False,
+    gates_off=(),
 )
 
 

@@ -6,7 +6,7 @@ of them yet. Where any of this is not known, the pod is kept off: it is tried ag
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,6 @@ from scheduling.devices.keeping import OnTheWay
 from scheduling.devices.node_index import NodeDevicesIndex
 from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.model.amounts import Mask, Positions, Requests, is_extended
-from scheduling.model.devices.features import features_of, version_of
 from scheduling.model.devices.resource_claim import (
     ClaimSpec,
     DeviceRequest,
@@ -88,11 +87,14 @@ class DeviceGuard:
     """What is known of devices, and of the pods that ask for some; written by one owner."""
 
     def __init__(
-        self, gangs: Mapping[GangKey, PlacedGang], known_nodes: Mapping[str, Node]
+        self,
+        gangs: Mapping[GangKey, PlacedGang],
+        known_nodes: Mapping[str, Node],
+        gates_off: Collection[str] = (),
     ) -> None:
         self.is_current: Callable[[], bool] = lambda: True
         """Whether the watches of devices tell all; whoever runs them says so."""
-        self._index, self._selectors = DeviceIndex(), CelSelectors()
+        self._index, self._selectors = DeviceIndex(gates_off), CelSelectors()
         self._gangs, self._known_nodes = gangs, known_nodes
         self._pods: dict[str, ObservedPod] = {}
         self._members: defaultdict[GangKey, dict[str, ObservedPod]] = defaultdict(dict)
@@ -182,7 +184,7 @@ class DeviceGuard:
 
     def follow(self, version: str) -> None:
         """Take in which version of Kubernetes it is."""
-        self._index.follow(features_of(version_of(version)))
+        self._index.follow(version)
         self._of_gang.clear()
         self._changed()
 

@@ -15,7 +15,7 @@ from kube.devices.device_facts import DEVICE_WATCHES, DeviceFact
 from kube.devices.resource_slices import ReadSlice
 from kube.devices.taint_rules import DeviceTaintRule, tainted
 from scheduling.devices.pools import PoolKey, Taken
-from scheduling.model.devices.features import DEFAULT_FEATURES, Features
+from scheduling.model.devices.features import DEFAULT_FEATURES, features_of, version_of
 from scheduling.model.devices.in_use import TakenDevice, taken_of
 from scheduling.model.devices.resource_claim import (
     Allocation,
@@ -48,9 +48,11 @@ class DeviceIndex:
 
     `edition` grows with each change that may change what a node has left. Claims that were given
     nothing, and templates, concern the pods that name them alone: tenants may write any number.
+    `gates_off` are the feature gates that kube-scheduler runs without.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gates_off: Collection[str] = ()) -> None:
+        self._gates_off = gates_off
         self.features = DEFAULT_FEATURES
         self.edition = 0
         self.offered = 0
@@ -80,9 +82,11 @@ class DeviceIndex:
 
     # ---- what is told
 
-    def follow(self, features: Features) -> None:
-        """Take in what kube-scheduler does about devices here."""
+    def follow(self, version: str) -> None:
+        """Take in which version of Kubernetes it is, such as 1.37."""
+        features = features_of(version_of(version), self._gates_off)
         changed = features != self.features
+        self._laid.clear()
         self.features = features
         self.edition += changed
         self.offered += changed
@@ -145,7 +149,7 @@ class DeviceIndex:
     def slices(self) -> Mapping[str, ResourceSlice]:
         """Return all slices by name, with the taints of the rules."""
         if len(self._laid) != len(self._slices):
-            rules = list(self._rules.values())
+            rules = list(self._rules.values()) if self.features.device_taint_rules else []
             for name in self._slices.keys() - self._laid.keys():
                 self._laid[name] = tainted(self._slices[name], rules)
         return self._laid

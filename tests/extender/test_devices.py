@@ -351,6 +351,19 @@ def test_a_stranger_that_asks_for_a_resource_of_the_class_counts_like_one_that_c
     assert ask(known, stranger(known), view).unresolvable == KEPT
 
 
+def test_no_class_gives_a_resource_where_kube_scheduler_runs_without_the_gate() -> None:
+    for gates_off, passed in (([], []), (["DRAExtendedResource"], ["a"])):
+        known = Ledger(gates_off=gates_off)
+        known.put_node(as_node(node("a", gpu=0)))
+        known.put_gang(as_gang(gang(slots={"a": 1}, gpu=1)))
+        known.put_pod(as_watched_pod(by_resource("w0")))
+        put_slice(known, "a", "0")
+        name_resource(known)
+        see_all(known)
+        known.devices.follow("1.37")
+        assert ask(known, stranger(known), names=["a"]).passed == passed
+
+
 def by_resource(name: str, *, on: str = "") -> Json:
     """A pod of a gang that asks for a GPU by the name of the resource, gated unless it is bound."""
     found = member(pod(name, gpu=1, on=on))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from pydantic import ValidationError
 
+from extender import serve
 from extender.settings import Settings
+from kube.api.client import Client
 
 
 def test_the_defaults_hold_together() -> None:
@@ -34,3 +38,22 @@ def test_a_pod_counts_for_as_long_as_the_scheduler_may_hold_on_to_it() -> None:
 def test_what_does_not_hold_together_is_named(given: dict[str, float], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         Settings(**given)  # type: ignore[arg-type]
+
+
+def test_the_watches_are_told_of_feature_gates_that_are_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[object] = []
+
+    class Told(Exception):  # noqa: N818 - ends what would need certificates
+        pass
+
+    def watches(*_: object, gates_off: object, **__: object) -> None:
+        told.append(gates_off)
+        raise Told
+
+    monkeypatch.setattr(serve, "Watches", watches)
+    settings = Settings.model_validate({"feature_gates_off": '["DRADeviceTaints"]'})
+    with pytest.raises(Told):
+        serve._assemble(settings, cast(Client, None))
+    assert told == [("DRADeviceTaints",)]

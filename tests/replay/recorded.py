@@ -43,6 +43,7 @@ class Tape:
             state.known.guard,
             state.known.gpu_pools,
             state.known.cache.node_requests.allowed,
+            (),
         )
         self.lines = [start_line(MUSTER, self.settings)]
         self._handle = state.handle

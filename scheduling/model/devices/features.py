@@ -1,6 +1,9 @@
 """What kube-scheduler does about devices by its feature gates and its version; it tells neither."""
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
 Version = tuple[int, int]
 
@@ -21,6 +24,7 @@ class Features:
     prioritized_list: bool = True
     partitionable_devices: bool = True
     device_taints: bool = True
+    device_taint_rules: bool = True
     device_binding_conditions: bool = True
     consumable_capacity: bool = True
     extended_resources: bool = True
@@ -31,14 +35,55 @@ class Features:
 
 DEFAULT_FEATURES = Features()
 
+_OFF: Final[Mapping[str, Mapping[str, bool]]] = MappingProxyType(
+    {
+        "DRAAdminAccess": {"admin_access": False},
+        "DRAConsumableCapacity": {"consumable_capacity": False},
+        "DRADeviceBindingConditions": {"device_binding_conditions": False},
+        "DRADeviceTaintRules": {"device_taint_rules": False},
+        "DRADeviceTaints": {"device_taints": False, "device_taint_rules": False},
+        "DRAExtendedResource": {"extended_resources": False},
+        "DRAPartitionableDevices": {"partitionable_devices": False},
+        "DRAPrioritizedList": {"prioritized_list": False},
+        # Binding conditions need both gates.
+        "DRAResourceClaimDeviceStatus": {"device_binding_conditions": False},
+    }
+)
+"""What is off without a gate, by its name."""
 
-def features_of(version: Version) -> Features:
-    """Return what a kube-scheduler of this version does with gates as shipped."""
+GATES: Final = tuple(_OFF)
+"""Names of the gates of which an installation may say that they are off."""
+
+
+def features_of(version: Version, gates_off: Collection[str] = ()) -> Features:
+    """Return what a kube-scheduler of this version does.
+
+    Its gates are as shipped but for `gates_off`, which are off; each is one of `GATES`.
+    """
+    found = _as_shipped(version)
+    for each in gates_off:
+        found = replace(found, **_OFF[each])
+    return _with_its_allocator(found)
+
+
+def _with_its_allocator(features: Features) -> Features:
+    """Say how it allocates: without these gates by its oldest allocator, and it dates nothing."""
+    if features.device_binding_conditions:
+        return features
+    return replace(
+        features,
+        pools_in_order=features.pools_in_order and features.consumable_capacity,
+        dates_allocations=False,
+    )
+
+
+def _as_shipped(version: Version) -> Features:
     if version >= (1, 36):
         return DEFAULT_FEATURES
     return Features(
         partitionable_devices=False,
         device_taints=False,
+        device_taint_rules=False,
         device_binding_conditions=False,
         consumable_capacity=False,
         extended_resources=False,

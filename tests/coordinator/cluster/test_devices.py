@@ -3,7 +3,10 @@
 import pytest
 
 from coordinator.cluster.devices import Devices
+from coordinator.deployed import state_of
 from coordinator.messages.events import DeviceApiSeen
+from coordinator.settings import Settings
+from coordinator.shell.app import state_settings
 from kube.devices.device_classes import device_class
 from kube.devices.device_facts import DEVICE_WATCHES
 from scheduling.model.gang import GangKey
@@ -51,6 +54,16 @@ def test_a_class_gives_a_resource_from_kubernetes_1_36_on() -> None:
     assert devices.index.classes_of_resources == {}
     devices.put_api(DeviceApiSeen("1.36", served=True))
     assert devices.index.classes_of_resources == given
+
+
+def test_a_class_gives_none_where_kube_scheduler_runs_without_the_gate() -> None:
+    settings = Settings.model_validate({"feature_gates_off": '["DRAExtendedResource"]'})
+    for cache in (state_of(settings).known.cache, state_settings(settings).build().known.cache):
+        cache.devices.index.put(
+            device_class(decoded("gpu", {"extendedResourceName": "example.com/gpu"}))
+        )
+        cache.devices.put_api(DeviceApiSeen("1.37", served=True))
+        assert cache.devices.index.classes_of_resources == {}
 
 
 def test_what_is_not_known_yet_is_named() -> None:

@@ -55,6 +55,16 @@ def test_rules_are_laid_over_slices_whichever_comes_first() -> None:
     assert list(index.slices) == ["t"]
 
 
+def test_no_rules_are_laid_where_kube_scheduler_runs_without_them() -> None:
+    index = DeviceIndex(["DRADeviceTaintRules"])
+    rule = decoded("r", {"deviceSelector": {}, "taint": {"key": "k", "effect": "NoSchedule"}})
+    index.put(device_taint_rule(rule))
+    index.put(resource_slice(decoded("s", slice_spec(gpu("a")))))
+    assert taints(index, "s") == ["k"], "that is known with the version"
+    index.follow("1.37")
+    assert taints(index, "s") == []
+
+
 def test_claims_that_were_given_nothing_are_known_as_such() -> None:
     index = DeviceIndex()
     index.put(claim("new"))
