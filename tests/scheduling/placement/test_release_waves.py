@@ -73,6 +73,16 @@ def test_first_pods_that_bar_each_other_have_a_wave_each() -> None:
     assert plan({(0, 0): 1, (1, 1): 1}, affinity(0, 0, 1), affinity(1, 0, 1)) is None
 
 
+def test_of_two_choices_of_first_pods_the_one_with_fewer_waves_is_taken() -> None:
+    """Were the pod of unit 0 the first, that of unit 2 would have to wait for it."""
+    near = affinity(0, 0, 1, 2), affinity(1, 1)
+    assert plan({(0, 0): 1, (1, 0): 1, (2, 1): 1}, *near) == {(0, 0): 0, (1, 0): 0, (2, 1): 0}
+
+
+def test_no_pod_is_the_first_on_a_node_without_the_label() -> None:
+    assert plan({(0, 0): 1}, affinity(0, 0), on=columns(node("n0"))) is None
+
+
 def test_first_pods_that_are_independent_share_a_wave() -> None:
     assert plan({(0, 0): 1, (1, 1): 1, (2, 2): 1}, affinity(0, 0, 2), affinity(1, 1, 2)) == {
         (0, 0): 0,
