@@ -157,7 +157,8 @@ def _go_on(
         if isinstance(step, steps.TakeRecord | steps.Choose | steps.Retry):
             return
         del seen[step.cluster]
-    yield from let_stop_gangs(look, turn, dispatch, [name for _, name in best_first])
+    names, asked = [name for _, name in best_first], candidates[:AT_ONCE]
+    yield from let_stop_gangs(look, turn, dispatch, names, asked)
     if _is_lost(look, record):
         view.leader.fenced = record.attempt
         yield from _close(look, original, turn, dispatch)
@@ -266,6 +267,7 @@ def _next_attempt(look: Look, turn: Turn, before: GangDispatch, attempt: int) ->
 
 def _withdraw_all(look: Look, but: GangDispatch | None = None) -> Iterator[Written]:
     """Withdraw all GangOffers but that of one record: what has ended says so until it goes."""
+    look.view.leave.silent = {}
     kept = (but.cluster, but.attempt) if but is not None else None
     for name, answer in look.all_answers():
         if not answer.is_withdrawn and (name, answer.attempt) != kept:

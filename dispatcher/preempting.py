@@ -1,14 +1,13 @@
 """Decides which member may stop gangs for one that none has room for, and tells it. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from dispatcher.messages import RECORD, GiveLeave, WriteRecord, Written
-from dispatcher.protocol.dispatching import AT_ONCE
 from dispatcher.protocol.leave import CLOCK_SECONDS, LEAVE_SECONDS, Given
 from dispatcher.protocol.objects import Phase
-from dispatcher.reading import Answer, Turn
+from dispatcher.reading import Turn
 from dispatcher.view import Look
 from kube.codec.fields import moment_of, stamp_of
 from kube.objects.clusters.dispatch import GangDispatch, StopsGangs
@@ -18,16 +17,18 @@ HELPED = ("InsufficientResources", "QuotaExceeded", "QueueBlocked", "Undecided",
 
 
 def let_stop_gangs(
-    look: Look, turn: Turn, dispatch: GangDispatch, names: Sequence[str]
+    look: Look, turn: Turn, dispatch: GangDispatch, names: Sequence[str], asked: Sequence[str]
 ) -> Iterator[Written]:
     """Write who may stop gangs for a gang that is on no member, and tell those on record.
 
-    `names` are the members that may take it, the best first.
+    `names` are the members that may take it, the best first, and `asked` those that are asked now.
     """
-    given, wall = given_of(dispatch), look.moment.wall
-    look.view.leave.note(given)
+    given, wall, leave = given_of(dispatch), look.moment.wall, look.view.leave
+    leave.note(given)
     if dispatch.cluster:
+        leave.silent = {}
         return
+    leave.hear({name: _reason(look, dispatch, name) for name in asked}, look.moment.now)
     if given is not None and not given.is_over(wall):
         look.wakes.append(look.moment.now + given.until - wall)
         yield from _tell(look, given)
@@ -59,24 +60,26 @@ def written(given: Given) -> StopsGangs:
     return StopsGangs(given.cluster, stamp_of(given.until))
 
 
+def _reason(look: Look, dispatch: GangDispatch, name: str) -> str:
+    """Return why a member has no room for it, empty where it does not say."""
+    answer = look.answer(name)
+    if answer is None or answer.is_withdrawn or answer.phase != Phase.ASKED:
+        return ""
+    return answer.reason if answer.lost_after == dispatch.lost_after_seconds else ""
+
+
 def _next(look: Look, names: Sequence[str]) -> Given | None:
-    """Choose the next member, where all that were asked have no room."""
-    said = {name: answer for name in names if (answer := look.answer(name)) is not None}
+    """Choose the next member, once each had its turn to be asked and has no room."""
+    leave, moment = look.view.leave, look.moment
     if not all(each.is_tried for each in look.members.values()):
         return None
-    if any(each.phase != Phase.ASKED for each in said.values()):
+    if leave.waits_until() > moment.now:
+        look.wakes.append(leave.waits_until())
         return None
-    if not _all_have_no_room(look, names, said):
+    if not leave.reasons.keys() >= set(names):
         return None
-    useless = {name for name, each in said.items() if each.reason and each.reason not in HELPED}
-    return look.view.leave.next_one(names, useless, look.moment.wall)
-
-
-def _all_have_no_room(look: Look, names: Sequence[str], said: Mapping[str, Answer]) -> bool:
-    """Say whether each that is asked has said so, and each had its turn to be asked."""
-    were_all_asked = len(names) <= AT_ONCE or look.view.first + AT_ONCE >= len(names)
-    asked = len([each for each in said.values() if each.reason])
-    return were_all_asked and asked >= min(len(names), AT_ONCE) > 0
+    useless = [name for name in names if leave.reasons[name] not in HELPED]
+    return leave.next_one(names, useless, moment.wall)
 
 
 def _tell(look: Look, given: Given) -> Iterator[Written]:
@@ -84,5 +87,5 @@ def _tell(look: Look, given: Given) -> Iterator[Written]:
     answer, left = look.answer(given.cluster), given.seconds_left(look.moment.wall)
     if answer is None or answer.is_withdrawn or answer.phase != Phase.ASKED or left <= 0:
         return
-    if (answer.metadata.uid, given.until) not in look.view.leave.told:
+    if (given.cluster, answer.metadata.uid, given.until) != look.view.leave.told:
         yield given.cluster, GiveLeave(given.cluster, answer, given.until, look.moment.now + left)

@@ -131,7 +131,7 @@ class DispatcherState:
         pause = view.pauses.setdefault(event.lane, Pause())
         if isinstance(event.result, messages.Failed):
             pause.lengthen(moment.now)
-            view.leave.told.clear()
+            view.leave.may_be_lost(event.lane)
             view.faults[event.lane] = event.result.error
             view.mirrored = None if event.lane == messages.STATUS else view.mirrored
             return (event.uid,)
@@ -226,7 +226,7 @@ class DispatcherState:
         elif isinstance(deed, messages.MirrorStatus):
             view.mirrored, view.mirrored_at = deed.status, moment.now
         elif isinstance(deed, messages.GiveLeave):
-            view.leave.told.add((deed.answer.metadata.uid, deed.until))
+            view.leave.told = deed.member, deed.answer.metadata.uid, deed.until
         elif isinstance(deed, messages.TellWarning):
             del view.warnings.pending[deed.reason]
         return messages.Act(view.uid, lane, self._tickets, deed)

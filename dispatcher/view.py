@@ -158,6 +158,7 @@ class View:
         """Forget what was seen of a member, and what was under way there."""
         self.answers.pop(member, None)
         self.copies.pop(member, None)
+        self.leave.may_be_lost(member)
         for lane, (_, place) in list(self.under_way.items()):
             if place == member:
                 del self.under_way[lane]

@@ -8,13 +8,16 @@ has it before that time is over: no leader, and no member that is cut off, has t
 member has an end of its own, by its own clock, which a late write cannot put off.
 """
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 LEAVE_SECONDS = 300.0
 """For which a member may stop gangs."""
 CLOCK_SECONDS = 60.0
 """From its end to the next member: clocks of one cluster may differ by half of that."""
+SILENT_SECONDS = 30.0
+"""After which a member that was asked, and says nothing, counts as one that has no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +36,40 @@ class Given:
         return self.until - CLOCK_SECONDS - wall
 
 
+NOTHING = "", "", 0.0
+
+
 @dataclass(slots=True)
 class Leave:
     """What one leader remembers of the leave for one gang; another one does without."""
 
     had: set[str] = field(default_factory=set)
     """Members that had it since all had it last."""
-    told: set[tuple[str, float]] = field(default_factory=set)
-    """By uid of the offer and end: a member of an older release drops what it is told."""
+    told: tuple[str, str, float] = NOTHING
+    """What was told last: the member, the uid of its offer, and the end. It is not asked of the
+    offer: a member of an older release drops it."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """By member what it said when it was asked last; empty where it was silent."""
+    silent: dict[str, float] = field(default_factory=dict)
+    """By member that is asked since when it says nothing (monotonic seconds)."""
+
+    def hear(self, said: Mapping[str, str], now: float) -> None:
+        """Take in the reasons of members that are asked, empty where one says nothing."""
+        self.reasons |= said
+        self.silent = {name: self.silent.get(name, now) for name in said if not said[name]}
+
+    def waits_until(self) -> float:
+        """Return when all that are asked have said why they have no room, or count as such."""
+        return max(self.silent.values(), default=-math.inf) + SILENT_SECONDS
 
     def note(self, given: Given | None) -> None:
         """Take in what is on record."""
         if given is not None:
             self.had.add(given.cluster)
+
+    def may_be_lost(self, member: str) -> None:
+        """Take in that what a member was told last may not have arrived."""
+        self.told = NOTHING if self.told[0] == member else self.told
 
     def next_one(
         self, members: Sequence[str], refused: Collection[str], wall: float

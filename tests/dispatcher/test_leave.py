@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sized
+from dataclasses import asdict, replace
 from random import Random
 
 import pytest
 
-from dispatcher.messages import GiveLeave, WriteRecord
+from dispatcher.messages import GiveLeave, TimePassed, WriteRecord
 from dispatcher.protocol.leave import CLOCK_SECONDS, LEAVE_SECONDS, Given, Leave
 from kube.codec.fields import moment_of
 from kube.objects.clusters.queue_clusters import QueueClusters
@@ -138,18 +139,55 @@ def test_one_that_is_cut_off_keeps_it_for_its_time_alone() -> None:
     assert with_leave(world) == ["west"]
 
 
-def test_what_was_on_its_way_to_it_gives_nothing_once_its_time_is_over() -> None:
+def on_its_way() -> World:
+    """Leave was written, and what tells the member of it is lost or late."""
     world = full(east=0, west=0)
-    world.settle(1.0)
-    world.members["east"].hangs = True
-    world.settle(5.0)
-    assert given(world) == ["east"]
+    world.refuse = {WriteRecord}
+    world.settle(10.0)
+    world.members["east"].hangs, world.refuse = True, set()
+    world.settle(40.0)
+    assert (given(world), with_leave(world)) == (["east"], [])
     world.cut("east")
+    return world
+
+
+def test_what_was_on_its_way_to_it_gives_nothing_once_its_time_is_over() -> None:
+    world = on_its_way()
     world.settle(TURN + 10.0, each=5.0)
     assert with_leave(world) == ["west"]
     world.members["east"].hangs = False
     world.arrive("east")
     assert with_leave(world) == ["west"]
+
+
+def test_what_was_lost_on_its_way_to_it_is_told_again() -> None:
+    world = on_its_way()
+    world.members["east"].hangs, world.members["east"].waiting = False, []
+    world.connect("east")
+    world.settle(5.0)
+    assert with_leave(world) == ["east"]
+
+
+def test_writes_that_fail_elsewhere_do_not_have_it_told_again() -> None:
+    world = full(east=0, west=0)
+    world.settle(10.0)
+    world.members["west"].refuses = True
+    world.close("west", "train", "NotAccepted")
+    world.settle(60.0)
+    assert given(world) == ["east"] * 2, "once for each attempt"
+
+
+def test_a_leader_remembers_no_more_of_it_from_turn_to_turn() -> None:
+    world = full(east=0, west=0)
+    world.settle(2 * TURN, each=5.0)
+    leave = world.state.known.views["uid-train"].leave
+
+    def size() -> int:
+        return sum(len(each) for each in asdict(leave).values() if isinstance(each, Sized))
+
+    before = size()
+    world.settle(6 * TURN, each=10.0)
+    assert size() <= before
 
 
 def test_a_further_attempt_within_its_time_has_the_same_member() -> None:
@@ -200,6 +238,59 @@ def test_never_two_at_a_time_whatever_happens(seed: int) -> None:
             assert len(with_leave(world)) <= 1
             seen |= {*with_leave(world)}
     assert len(seen) > 1
+
+
+# ---- members that do not answer
+
+
+def test_one_whose_coordinator_is_away_keeps_leave_from_no_other_for_longer_than_30_s() -> None:
+    world = full(east=0, west=0)
+    world.members["east"].lacks = ""
+    world.settle(25.0)
+    assert not given(world)
+    world.settle(10.0)
+    assert given(world) == ["west"]
+    assert has_all_of_its_time(world) == "west"
+
+
+def test_nor_does_one_whose_api_server_refuses_gang_offers() -> None:
+    world = World(EAST_FIRST, east=0, west=0)
+    world.members["east"].refuses = True
+    world.submit("train")
+    world.settle(35.0)
+    assert given(world) == ["west"]
+
+
+def test_time_alone_has_it_given_to_another() -> None:
+    world = full(east=0, west=0)
+    world.members["east"].lacks = ""
+    world.settle(5.0)
+    world.now += 30.0
+    assert (world.state.next_wake or 0.0) <= world.now
+    world.tell(TimePassed())
+    world.settle(0.0)
+    assert given(world) == ["west"]
+
+
+def test_one_that_answers_at_last_is_taken_and_has_leave_in_its_turn() -> None:
+    world = full(east=0, west=0)
+    world.members["east"].lacks = ""
+    world.settle(35.0)
+    world.members["east"].lacks = "InsufficientResources"
+    world.settle(TURN, each=5.0)
+    assert given(world) == ["west", "east"]
+    world.members["west"].lacks = ""
+    world.members["east"].room = 1
+    world.settle(5.0)
+    assert world.runs() == {"train": ["east"]}
+
+
+def test_where_none_answers_none_has_it() -> None:
+    world = full(east=0, west=0)
+    for each in world.members.values():
+        each.lacks = ""
+    world.settle(100.0)
+    assert on_record(world) == ("", 0.0)
 
 
 # ---- whom it helps

@@ -86,6 +86,10 @@ class FakeMember:
     """Names of gangs that it does not let their creators create."""
     stoppable: int = 0
     """Gangs that it may stop, with leave."""
+    lacks: str = "InsufficientResources"
+    """The reason that it gives where it has no room; empty while its coordinator is away."""
+    refuses: bool = False
+    """Whether its API server takes no GangOffers."""
     hangs: bool = False
     waiting: list[Action] = field(default_factory=list)
 
@@ -236,7 +240,7 @@ class World:
 
     def _look(self, member: FakeMember) -> None:
         """Have the coordinator of a member see to its offers, the oldest first."""
-        for name, answer in list(member.answers.items()):
+        for name, answer in list(member.answers.items() if member.lacks else ()):
             after = self._moved(member, answer)
             if after is None:
                 del member.answers[name]
@@ -260,7 +264,7 @@ class World:
             if member.free > 0:
                 return replace(answer, phase="Offered", reason="", message="")
             said = "0 of 2 workers fit"
-            return replace(answer, phase="Asked", reason="InsufficientResources", message=said)
+            return replace(answer, phase="Asked", reason=member.lacks, message=said)
         return answer
 
     def _has_run_out(self, member: FakeMember, answer: Answer) -> bool:
@@ -309,7 +313,8 @@ class World:
             member.renewed = self.now if renewed else member.renewed
             self.tell(LeaseTaken(action.member, action.ticket, action.term, renewed=renewed))
             return
-        if type(action.deed) in self.refuse:
+        member = self.members.get(place_of(action.deed))
+        if type(action.deed) in self.refuse or (member is not None and member.refuses):
             result: Done | Failed | NotAllowed = Failed("refused")
         elif self._forbids(action):
             answer = getattr(action.deed, "answer", None)
