@@ -15,7 +15,7 @@ from dispatcher.reading import (
     Warned,
     path_of,
 )
-from dispatcher.view import HARMLESS, View, version_of
+from dispatcher.view import HARMLESS, OLDER, View, version_of
 from dispatcher.warned import subject, text
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.member_cluster import MemberCluster
@@ -116,8 +116,11 @@ class Known:
         return (view.uid,)
 
     def _note_refusal(self, view: View, where: str, answer: Answer, moment: Moment) -> None:
-        if answer.phase == CLOSED and answer.reason not in HARMLESS and not answer.is_withdrawn:
-            view.aversion(where).grow(answer, moment.now)
+        """Take in that a member closed an offer, for a reason that it will have for some time."""
+        why = OLDER if view.is_older(answer) else f"{answer.reason}: {answer.message}"
+        lasts = why == OLDER or answer.reason not in HARMLESS
+        if answer.phase == CLOSED and lasts and not answer.is_withdrawn:
+            view.aversion(where).grow(answer, why, moment.now)
 
     def _queue(self, name: str, clusters: QueueClusters | None) -> Uids:
         if self.queues.get(name) == clusters:

@@ -318,7 +318,9 @@ def _next_ones(look: Look, found: list[tuple[Room, str]]) -> list[str]:
 def _has_offered(look: Look, member: str) -> bool:
     """Say whether a member keeps room for the attempt: what it shows is without that room."""
     answer = look.answer(member)
-    return answer is not None and answer.phase == Phase.OFFERED
+    if answer is None or look.view.is_older(answer):
+        return False
+    return answer.phase == Phase.OFFERED
 
 
 # ---- once it is started

@@ -28,7 +28,7 @@ def let_stop_gangs(
     if dispatch.cluster:
         leave.silent = {}
         return
-    leave.hear({name: _reason(look, dispatch, name) for name in asked}, look.moment.now)
+    leave.hear({name: _reason(look, name) for name in asked}, look.moment.now)
     if given is not None and not given.is_over(wall):
         look.wakes.append(look.moment.now + given.until - wall)
         yield from _tell(look, given)
@@ -60,12 +60,12 @@ def written(given: Given) -> StopsGangs:
     return StopsGangs(given.cluster, stamp_of(given.until))
 
 
-def _reason(look: Look, dispatch: GangDispatch, name: str) -> str:
+def _reason(look: Look, name: str) -> str:
     """Return why a member has no room for it, empty where it does not say."""
     answer = look.answer(name)
     if answer is None or answer.is_withdrawn or answer.phase != Phase.ASKED:
         return ""
-    return answer.reason if answer.lost_after == dispatch.lost_after_seconds else ""
+    return "" if look.view.is_older(answer) else answer.reason
 
 
 def _next(look: Look, names: Sequence[str]) -> Given | None:

@@ -21,8 +21,8 @@ from dispatcher.messages import (
 from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
 from dispatcher.preempting import not_over
 from dispatcher.protocol.objects import Phase
-from dispatcher.reading import Answer, Original, Turn, parsed
-from dispatcher.view import Look
+from dispatcher.reading import Original, Turn, parsed
+from dispatcher.view import OLDER, Look
 from kube.gang.sent import WRAPPER_RESOURCES
 from kube.objects.clusters.dispatch import CLOSED, OFFERED, STARTED, GangDispatch
 
@@ -67,7 +67,7 @@ def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> Gang
     if look.clusters is None:
         return dispatch
     said = look.trouble() | {
-        name: _said_by(each, dispatch)
+        name: OLDER if look.view.is_older(each) else each.message or each.reason
         for name, each in look.all_answers()
         if each.attempt == dispatch.attempt and each.phase != CLOSED
     }
@@ -76,12 +76,6 @@ def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> Gang
     lines = refusals(look.clusters, place, look.members, said | faults)
     leave = not_over(dispatch, look.moment.wall)
     return replace(dispatch, message=why_never(original), refusals=lines, stops_gangs=leave)
-
-
-def _said_by(answer: Answer, dispatch: GangDispatch) -> str:
-    if answer.lost_after != dispatch.lost_after_seconds:
-        return "its Muster is older, and does not know lostAfterSeconds"
-    return answer.message or answer.reason
 
 
 def _trouble(look: Look, cluster: str) -> str:

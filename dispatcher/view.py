@@ -30,6 +30,8 @@ HARMLESS = (
 )
 """Reasons of a Closed offer after which the member may be asked again at once."""
 
+OLDER = "its Muster is older, and does not know lostAfterSeconds"
+
 NOTHING = Leader(0, 0.0)
 
 
@@ -43,12 +45,12 @@ class MemberBackoff:
     offers: set[str] = field(default_factory=set)
     """Uids of the offers that were counted."""
 
-    def grow(self, answer: Answer, now: float) -> None:
+    def grow(self, answer: Answer, why: str, now: float) -> None:
         """Count an offer that the member has closed; once for each."""
         if answer.metadata.uid in self.offers:
             return
         self.offers.add(answer.metadata.uid)
-        self.why = f"{answer.reason}: {answer.message}"
+        self.why = why
         self.until = now + LEFT_ALONE * 2.0 ** min(self.times, MOST_DOUBLINGS)
         self.times += 1
 
@@ -133,6 +135,13 @@ class View:
         if self.original is None:
             return None
         return self.copies.get(member, {}).get(path_of(self.original))
+
+    def is_older(self, answer: Answer) -> bool:
+        """Say whether its member is of a release that would not stop it as is on record."""
+        record = self.dispatch
+        if record is None or record.attempt != answer.attempt:
+            return False
+        return answer.lost_after != record.lost_after_seconds
 
     def aversion(self, member: str) -> MemberBackoff:
         """Return what a member has against it."""

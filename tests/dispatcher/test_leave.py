@@ -293,6 +293,20 @@ def test_where_none_answers_none_has_it() -> None:
     assert on_record(world) == ("", 0.0)
 
 
+def test_nor_does_one_of_an_older_release_whose_offers_cannot_be_taken() -> None:
+    world = World(EAST_FIRST, lost_after=300, east=1, west=0)
+    world.members["east"].is_old = True
+    world.submit("train")
+    world.settle(35.0)
+    assert given(world) == ["west"]
+    world.close("east", "train", "NotAccepted")
+    world.settle(30.0)
+    assert world.dispatch("train").attempt == 1, "it costs the others no attempt"
+    assert not world.members["east"].answers
+    said = {each.cluster: each.message for each in world.dispatch("train").refusals}
+    assert "older" in said["east"]
+
+
 # ---- whom it helps
 
 
