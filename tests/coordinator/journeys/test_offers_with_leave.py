@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from coordinator.messages.actions import EvictPod
 from kube.objects import names
 from tests.coordinator.builders import Json, gang_of, node
@@ -79,3 +81,27 @@ def test_with_leave_nodes_are_asked_for_and_without_it_that_ends() -> None:
     assert list(world.api.all("provisioningrequests"))
     world.settle(seconds=50)
     assert not list(world.api.all("provisioningrequests"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([node("n1", cpu=1)], "NeverFits"),
+        ([node("n1", cpu=8, cordoned=True)], "NoFeasibleNode"),
+        ([], "NoFeasibleNode"),
+    ],
+)
+def test_with_leave_nodes_are_asked_for_where_no_node_there_is_would_do(
+    nodes: list[Json], reason: str
+) -> None:
+    world = World(*nodes, queue("team", provisioning={"className": "check.example"}))
+    world.create(offer("a-1", gang_of("a", 3, labels=LABELS)))
+    world.settle(seconds=60)
+    assert (answer(world)["phase"], answer(world)["reason"]) == ("Asked", reason)
+    assert not list(world.api.all("provisioningrequests"))
+    let_stop(world)
+    world.settle(seconds=60)
+    assert list(world.api.all("provisioningrequests"))
+    world.create(node("n2", cpu=4))
+    world.settle(seconds=10)
+    assert answer(world)["phase"] == "Offered"
