@@ -7,7 +7,7 @@ first, in its order, and of the others those with the fewest gangs. Pure.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dispatcher.reading import labels_match
+from dispatcher.reading import QueueRoom, labels_match
 from kube.gang.holes import Need, Room, room_for
 from kube.objects.clusters.dispatch import ClusterRefusal
 from kube.objects.clusters.member_cluster import ACTIVE, MemberCluster
@@ -36,13 +36,18 @@ class Member:
     """When this leader wrote the stamp of its coordinator back last (monotonic seconds)."""
     gangs: set[str] = field(default_factory=set)
     """Uids of the objects that are on record there."""
-    holes: dict[str, tuple[QueueHole, ...]] = field(default_factory=dict)
+    rooms: dict[str, QueueRoom] = field(default_factory=dict)
     """By queue what still fits on its nodes there."""
 
     @property
     def name(self) -> str:
         """Its name."""
         return self.cluster.metadata.name
+
+    def holes(self, queue: str) -> tuple[QueueHole, ...]:
+        """Return what a queue shows of its nodes."""
+        room = self.rooms.get(queue)
+        return room.holes if room is not None else ()
 
     @property
     def is_tried(self) -> bool:
@@ -72,7 +77,7 @@ def ranked(
 ) -> list[tuple[Room, str]]:
     """Sort members by what their GangQueue shows of a gang, the best first; each with that."""
     asked = tuple(needs)
-    rooms = [(room_for(asked, each.holes.get(queue, ())), each) for each in members]
+    rooms = [(room_for(asked, each.holes(queue)), each) for each in members]
     rooms.sort(key=lambda found: (found[0], *_rank(clusters, found[1])))
     return [(room, each.name) for room, each in rooms]
 

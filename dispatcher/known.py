@@ -20,7 +20,6 @@ from dispatcher.warned import subject, text
 from kube.objects.clusters.dispatch import CLOSED, STARTED
 from kube.objects.clusters.member_cluster import MemberCluster
 from kube.objects.clusters.queue_clusters import QueueClusters
-from kube.objects.queues.queue import QueueHole
 from runtime.controller.moment import Moment
 
 Uids = Iterable[str]
@@ -69,8 +68,8 @@ class Known:
                 found = self._member(thing)
             case Warned():
                 found = self._warned(where, thing, moment.now)
-            case QueueRoom(metadata, holes):
-                found = self._room(where, metadata.name, holes)
+            case QueueRoom():
+                found = self._room(where, thing.metadata.name, thing)
         return found
 
     def _original(self, thing: Original) -> Uids:
@@ -143,12 +142,12 @@ class Known:
         told = self.views[uid].warnings.take(warned.reason, text(where, warned), now)
         return (uid,) if told else ()
 
-    def _room(self, where: str, queue: str, holes: tuple[QueueHole, ...]) -> Uids:
+    def _room(self, where: str, queue: str, room: QueueRoom) -> Uids:
         """Take what still fits on a member; matters to the gangs that wait for one."""
         member = self.members.get(where)
-        if member is None or member.holes.get(queue, ()) == holes:
+        if member is None or member.rooms.get(queue, QueueRoom(room.metadata, ())) == room:
             return ()
-        member.holes[queue] = holes
+        member.rooms[queue] = room
         return [uid for uid, view in self.views.items() if view.waits_in(queue)]
 
     def _member(self, cluster: MemberCluster) -> Uids:
@@ -179,7 +178,7 @@ class Known:
                 self.members.pop(metadata.name, None)
                 return self.involved()
             case QueueRoom(metadata=metadata):
-                return self._room(where, metadata.name, ())
+                return self._room(where, metadata.name, QueueRoom(metadata, ()))
             case Original(metadata=metadata) if metadata.uid in self.views:
                 self.views[metadata.uid].original = None
                 return (metadata.uid,)
@@ -216,7 +215,7 @@ class Known:
     def lose(self, member: str) -> None:
         """Forget what was seen of a member."""
         if member in self.members:
-            self.members[member].holes = {}
+            self.members[member].rooms = {}
         for view in self.views.values():
             view.lose(member)
 

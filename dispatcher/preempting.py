@@ -14,6 +14,8 @@ from kube.objects.clusters.dispatch import GangDispatch, StopsGangs
 
 HELPED = ("InsufficientResources", "QuotaExceeded", "QueueBlocked", "Undecided", "Preempting")
 """Reasons of members for which it helps that they stop gangs, or ask for nodes."""
+HELPED_BY_NODES = ("NeverFits", "NoFeasibleNode")
+"""Those for which nodes alone help, also where there is none yet."""
 
 
 def let_stop_gangs(
@@ -32,7 +34,7 @@ def let_stop_gangs(
     if given is not None and not given.is_over(wall):
         look.wakes.append(look.moment.now + given.until - wall)
         yield from _tell(look, given)
-    elif (after := _next(look, names)) is not None:
+    elif (after := _next(look, names, turn.queue)) is not None:
         yield RECORD, WriteRecord(turn, replace(dispatch, stops_gangs=written(after)))
 
 
@@ -68,7 +70,7 @@ def _reason(look: Look, name: str) -> str:
     return "" if look.view.is_older(answer) else answer.reason
 
 
-def _next(look: Look, names: Sequence[str]) -> Given | None:
+def _next(look: Look, names: Sequence[str], queue: str) -> Given | None:
     """Choose the next member, once each had its turn to be asked and has no room."""
     leave, moment = look.view.leave, look.moment
     if not all(each.is_tried for each in look.members.values()):
@@ -78,8 +80,14 @@ def _next(look: Look, names: Sequence[str]) -> Given | None:
         return None
     if not leave.reasons.keys() >= set(names):
         return None
-    useless = [name for name in names if leave.reasons[name] not in HELPED]
-    return leave.next_one(names, useless, moment.wall)
+    helped = [name for name in names if leave.reasons[name] in HELPED]
+    helped += [name for name in names if _helped_by_nodes(look, name, queue)]
+    return leave.next_one(helped, moment.wall)
+
+
+def _helped_by_nodes(look: Look, name: str, queue: str) -> bool:
+    reason, room = look.view.leave.reasons[name], look.members[name].rooms.get(queue)
+    return reason in HELPED_BY_NODES and room is not None and room.provisions
 
 
 def _tell(look: Look, given: Given) -> Iterator[Written]:

@@ -163,8 +163,10 @@ class Queue:
 class QueueRoom:
     """A GangQueue on a member: what still fits on the nodes of its gangs there."""
 
-    metadata: ObjectMeta
+    metadata: ObjectMeta = field(compare=False)
     holes: tuple[QueueHole, ...]
+    provisions: bool = False
+    """Whether it asks for nodes where it lacks room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,8 @@ def queue_of(queue: GangQueue, lost_after: int | None = None) -> Queue:
 
 def room_of(queue: GangQueue) -> QueueRoom:
     """Return what is kept of a GangQueue of a member."""
-    return QueueRoom(queue.metadata, tuple(queue.status.holes))
+    provisions = queue.spec.provisioning is not None
+    return QueueRoom(queue.metadata, tuple(queue.status.holes), provisions)
 
 
 def warned_of(event: WarningObject) -> Warned:

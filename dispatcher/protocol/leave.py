@@ -9,7 +9,7 @@ member has an end of its own, by its own clock, which a late write cannot put of
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 LEAVE_SECONDS = 300.0
@@ -71,16 +71,9 @@ class Leave:
         """Take in that what a member was told last may not have arrived."""
         self.told = NOTHING if self.told[0] == member else self.told
 
-    def next_one(
-        self, members: Sequence[str], refused: Collection[str], wall: float
-    ) -> Given | None:
-        """Return who has it next, None where it is of use to no member.
-
-        `members` are those that may take the gang, the best first; `refused` those of them that
-        leave would not help.
-        """
-        useful = [each for each in members if each not in refused]
-        left = [each for each in useful if each not in self.had]
+    def next_one(self, helped: Sequence[str], wall: float) -> Given | None:
+        """Return who has it next of the members that it helps, the best first; None of none."""
+        left = [each for each in helped if each not in self.had]
         if not left:
-            self.had, left = set(), useful
+            self.had, left = set(), list(helped)
         return Given(left[0], wall + LEAVE_SECONDS + CLOCK_SECONDS) if left else None

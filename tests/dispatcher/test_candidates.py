@@ -12,9 +12,11 @@ from dispatcher.candidates import (
     ranked,
     refusals,
 )
+from dispatcher.reading import QueueRoom, room_of
 from kube.gang.holes import Room
+from kube.objects.base import ObjectMeta
 from kube.objects.clusters.queue_clusters import ClusterSelector, QueueClusters
-from kube.objects.queues.queue import QueueHole
+from kube.objects.queues.queue import GangQueue, GangQueueSpec, Provisioning, QueueHole
 from scheduling.model.amounts import CPU
 from tests.dispatcher.objects import GPU, TEAM, member_cluster
 
@@ -46,7 +48,8 @@ def test_those_whose_queue_shows_room_come_before_those_of_the_order() -> None:
     members = by_name(*map(member, ("full", "unknown", "tight", "roomy")))
     for name, pods, at_most in (("full", 3, 3), ("tight", 3, 4), ("roomy", 4, 4)):
         hole = QueueHole(resource=GPU, size=8, pods=pods, at_most=at_most)
-        members[name].holes = {"all": (hole, QueueHole(resource=GPU, size=1, pods=99, at_most=99))}
+        holes = (hole, QueueHole(resource=GPU, size=1, pods=99, at_most=99))
+        members[name].rooms = {"all": QueueRoom(ObjectMeta(name="all"), holes)}
     needs = (({GPU: 16, CPU: 4}, 2), ({CPU: 64}, 10))  # four times 8 GPUs
     clusters = QueueClusters(order=("full", "tight"))
     assert ranked(clusters, "all", needs, members.values()) == [
@@ -93,3 +96,10 @@ def test_who_refused_for_reasons_of_its_own_is_left_out_for_a_time() -> None:
 
 def test_a_line_has_the_length_that_the_record_allows() -> None:
     assert len(one_line("x" * 5000)) == LONGEST_REFUSAL
+
+
+def test_a_queue_there_says_whether_it_asks_for_nodes() -> None:
+    rules = Provisioning(class_name="check.example")
+    asks, not_so = GangQueue(spec=GangQueueSpec(provisioning=rules)), GangQueue()
+    assert [room_of(each).provisions for each in (asks, not_so)] == [True, False]
+    assert room_of(asks) != room_of(not_so)

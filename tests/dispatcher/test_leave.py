@@ -310,6 +310,28 @@ def test_nor_does_one_of_an_older_release_whose_offers_cannot_be_taken() -> None
 # ---- whom it helps
 
 
+@pytest.mark.parametrize("lacks", ["NeverFits", "NoFeasibleNode"])
+def test_where_no_node_would_do_it_helps_a_member_whose_queue_asks_for_nodes(lacks: str) -> None:
+    world = full(east=0, west=0)
+    for each in world.members.values():
+        each.lacks = lacks
+    world.settle(10.0)
+    assert not given(world)
+    world.ask_for_nodes("west")
+    world.settle(10.0)
+    assert given(world) == ["west"]
+    world.settle(TURN, each=5.0)
+    assert given(world) == ["west"] * 2
+
+
+def test_it_is_likelier_to_help_where_nodes_are_there() -> None:
+    world = full(east=0, west=0)
+    world.members["east"].lacks = "NeverFits"
+    world.ask_for_nodes("east")
+    world.settle(TURN + 10.0, each=5.0)
+    assert given(world) == ["west", "east"]
+
+
 def test_a_member_of_an_older_release_is_told_once_and_passed_over_in_time() -> None:
     world = full(east=0, west=1)
     world.members["east"].is_old = True
@@ -322,14 +344,14 @@ def test_a_member_of_an_older_release_is_told_once_and_passed_over_in_time() -> 
 def test_one_that_leave_does_not_help_is_passed_over_and_after_the_last_it_begins_anew() -> None:
     leave = Leave()
 
-    def after(before: Given | None, members: str, refused: str = "") -> str:
+    def after(before: Given | None, helped: str) -> str:
         leave.note(before)
-        found = leave.next_one(members.split(), refused.split(), 0.0)
+        found = leave.next_one(helped.split(), 0.0)
         return found.cluster if found is not None else ""
 
-    assert after(None, "a b c", "a") == "b"
-    assert after(Given("b", 1.0), "a b c", "a b") == "c"
+    assert after(None, "b c") == "b"
+    assert after(Given("b", 1.0), "c") == "c"
     assert after(Given("c", 1.0), "a b c") == "a"
     assert after(Given("a", 1.0), "a b c") == "a"
     assert after(Given("a", 1.0), "b c") == "b"
-    assert after(Given("b", 1.0), "b", "b") == ""
+    assert after(Given("b", 1.0), "") == ""

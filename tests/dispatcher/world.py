@@ -213,6 +213,10 @@ class World:
         hole = QueueHole(resource=GPU, size=8, pods=pods, at_most=pods)
         self.tell(Seen(member, QueueRoom(ObjectMeta(name=queue), (hole,))))
 
+    def ask_for_nodes(self, member: str, queue: str = "all") -> None:
+        """Have a GangQueue of a member ask for nodes where it lacks room."""
+        self.tell(Seen(member, QueueRoom(ObjectMeta(name=queue), (), provisions=True)))
+
     # ---- how it goes on
 
     def tell(self, *events: Event) -> None:
