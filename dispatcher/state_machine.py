@@ -225,6 +225,7 @@ class DispatcherState:
             view.told_at = moment.now
         elif isinstance(deed, messages.MirrorStatus):
             view.mirrored, view.mirrored_at = deed.status, moment.now
+            view.settling.end()  # what changes before it is written is news of its own
         elif isinstance(deed, messages.GiveLeave):
             view.leave.told = deed.member, deed.answer.metadata.uid, deed.until
         elif isinstance(deed, messages.TellWarning):
