@@ -14,7 +14,7 @@ from kube.objects.gang import GangStatus
 from scheduling.model.verdict import Reason
 
 STARTS_SECONDS = 30.0
-"""For which it is no news that a gang does not run yet."""
+"""For which it is no news that a gang does not run yet, unless an earlier leader has said so."""
 NUMBERS_EVERY = 15.0
 """Seconds from one message to the next of the same reason."""
 
@@ -30,7 +30,7 @@ def news_of(known: Known, form: OfferForm, progress: OfferProgress, now: float) 
     if end or stop:
         return (end, "") if end else (Closed.STOPPED, stop)
     answer, since = form.answer, progress.started_at
-    is_new = since is None or now < since + STARTS_SECONDS
+    is_new = not answer.reason and (since is None or now < since + STARTS_SECONDS)
     found = (each for each in _on_record(known, form) if each.phase in _HAS_RUN or not is_new)
     lack = next(((each.reason, each.message) for each in found if each.reason not in _WELL), None)
     reason, message = lack or ("", "")

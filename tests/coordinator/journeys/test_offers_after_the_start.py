@@ -1,5 +1,9 @@
 """What an offer says of a gang that has started: why it is not whole, and nothing while it is."""
 
+from collections.abc import Callable
+
+import pytest
+
 from coordinator.messages.offer_actions import Closed, WriteOffer
 from kube.objects.clusters.dispatch import ENDS
 from scheduling.model.verdict import Reason
@@ -17,6 +21,16 @@ def spread() -> World:
     world.create(created_for(world, gang_of("a", 3)))
     world.settle(seconds=60)
     assert world.status("a")["phase"] == "Running"
+    return world
+
+
+def robbed() -> World:
+    """A gang that was started, whose room another pod took before its own came."""
+    world = member(offer("a-1", gang_of("a", 3)))
+    accept(world)
+    world.settle(seconds=1)
+    world.create(foreign_pod("big", "n1", cpu=3), created_for(world, gang_of("a", 3)))
+    world.settle(seconds=5)
     return world
 
 
@@ -58,17 +72,49 @@ def test_the_next_leader_says_it_too() -> None:
 
 
 def test_one_whose_room_was_taken_before_its_pods_came_says_so_after_a_time() -> None:
-    world = member(offer("a-1", gang_of("a", 3)))
-    accept(world)
-    world.settle(seconds=1)
-    world.create(foreign_pod("big", "n1", cpu=3), created_for(world, gang_of("a", 3)))
-    world.settle(seconds=5)
+    world = robbed()
     assert "reason" not in answer(world)
     world.settle(seconds=60)
     assert (answer(world)["phase"], answer(world)["reason"]) == (
         "Started",
         "InsufficientResources",
     )
+
+
+def broken() -> World:
+    """A gang that ran, and lost a node."""
+    world = spread()
+    without_a_node(world)
+    return world
+
+
+@pytest.mark.parametrize("lacking", [robbed, broken])
+def test_the_next_leader_keeps_what_was_said_until_it_knows_better(
+    lacking: Callable[[], World],
+) -> None:
+    world = lacking()
+    world.settle(seconds=60)
+    said = answer(world)["reason"]
+    assert said in ("InsufficientResources", "BelowMinimum")
+    world.leader.restart()
+    world.elect(0)
+    for _ in range(80):
+        world.settle(seconds=0.5)
+        assert answer(world)["reason"] == said
+    world.create(node("n3", cpu=4))
+    world.settle(seconds=60)
+    assert "reason" not in answer(world)
+
+
+def test_the_next_leader_keeps_what_was_said_of_one_that_is_asked_for() -> None:
+    world = member(foreign_pod("big", "n1", cpu=3), offer("a-1", gang_of("a", 3)))
+    said = answer(world)
+    assert said["reason"] == "InsufficientResources"
+    world.leader.restart()
+    world.elect(0)
+    for _ in range(80):
+        world.settle(seconds=0.5)
+        assert answer(world) == said
 
 
 def test_no_reason_of_a_gang_is_one_for_which_an_offer_ends() -> None:
