@@ -17,6 +17,9 @@ HELPED = ("InsufficientResources", "QuotaExceeded", "QueueBlocked", "Undecided",
 HELPED_BY_NODES = ("NeverFits", "NoFeasibleNode")
 """Those for which nodes alone help, also where there is none yet."""
 
+PENDING = "Pending"
+"""Of members that have not decided yet."""
+
 
 def let_stop_gangs(
     look: Look, turn: Turn, dispatch: GangDispatch, names: Sequence[str], asked: Sequence[str]
@@ -63,11 +66,12 @@ def written(given: Given) -> StopsGangs:
 
 
 def _reason(look: Look, name: str) -> str:
-    """Return why a member has no room for it, empty where it does not say."""
+    """Return why a member has no room for it, empty where it does not say, or not yet."""
     answer = look.answer(name)
     if answer is None or answer.is_withdrawn or answer.phase != Phase.ASKED:
         return ""
-    return "" if look.view.is_older(answer) else answer.reason
+    is_answer = answer.reason != PENDING and not look.view.is_older(answer)
+    return answer.reason if is_answer else ""
 
 
 def _next(look: Look, names: Sequence[str], queue: str) -> Given | None:

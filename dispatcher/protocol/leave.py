@@ -74,6 +74,6 @@ class Leave:
     def next_one(self, helped: Sequence[str], wall: float) -> Given | None:
         """Return who has it next of the members that it helps, the best first; None of none."""
         left = [each for each in helped if each not in self.had]
-        if not left:
+        if helped and not left:
             self.had, left = set(), list(helped)
         return Given(left[0], wall + LEAVE_SECONDS + CLOCK_SECONDS) if left else None

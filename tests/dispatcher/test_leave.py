@@ -285,6 +285,16 @@ def test_one_that_answers_at_last_is_taken_and_has_leave_in_its_turn() -> None:
     assert world.runs() == {"train": ["east"]}
 
 
+def test_one_that_has_not_decided_yet_is_waited_for() -> None:
+    world = full(east=0, west=0)
+    world.members["east"].lacks = "Pending"
+    world.settle(10.0)
+    assert not given(world)
+    world.members["east"].lacks = "InsufficientResources"
+    world.settle(10.0)
+    assert given(world) == ["east"]
+
+
 def test_where_none_answers_none_has_it() -> None:
     world = full(east=0, west=0)
     for each in world.members.values():
@@ -355,3 +365,4 @@ def test_one_that_leave_does_not_help_is_passed_over_and_after_the_last_it_begin
     assert after(Given("a", 1.0), "a b c") == "a"
     assert after(Given("a", 1.0), "b c") == "b"
     assert after(Given("b", 1.0), "") == ""
+    assert after(Given("b", 1.0), "a b c") == "c"
