@@ -90,6 +90,8 @@ class FakeMember:
     """The reason that it gives where it has no room; empty while its coordinator is away."""
     refuses: bool = False
     """Whether its API server takes no GangOffers."""
+    keeps_lease: bool = False
+    """Whether its Lease cannot be written, so that nothing is accepted there."""
     hangs: bool = False
     waiting: list[Action] = field(default_factory=list)
 
@@ -312,13 +314,16 @@ class World:
     def carry_out(self, action: Action) -> None:
         if isinstance(action, TakeLease):
             member = self.members[action.member]
+            if member.keeps_lease:
+                self.tell(LeaseTaken(member.name, action.ticket, action.term, "403: no right"))
+                return
             member.lease = max(member.lease, action.term)
             renewed = member.stamps and any(a.lost_after for a in member.answers.values())
             member.renewed = self.now if renewed else member.renewed
             self.tell(LeaseTaken(action.member, action.ticket, action.term, renewed=renewed))
             return
-        member = self.members.get(place_of(action.deed))
-        if type(action.deed) in self.refuse or (member is not None and member.refuses):
+        place = self.members.get(place_of(action.deed))
+        if type(action.deed) in self.refuse or (place is not None and place.refuses):
             result: Done | Failed | NotAllowed = Failed("refused")
         elif self._forbids(action):
             answer = getattr(action.deed, "answer", None)
