@@ -33,7 +33,7 @@ class Member:
     term: int = 0
     """The term that this leader has written on its Lease there; 0 while it has not."""
     lease_fault: str = ""
-    """Why that failed last: nothing can be accepted there."""
+    """Why that failed last: nothing is accepted there."""
     renewed_at: float = NEVER
     """When this leader wrote the stamp of its coordinator back last (monotonic seconds)."""
     gangs: set[str] = field(default_factory=set)

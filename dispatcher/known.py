@@ -116,10 +116,8 @@ class Known:
 
     def _note_refusal(self, view: View, where: str, answer: Answer, moment: Moment) -> None:
         """Take in that a member closed an offer, for a reason that it will have for some time."""
-        fault = OLDER if view.is_older(answer) else self.members[where].lease_fault
-        hindrance = "" if answer.accepted_by else fault
-        why = hindrance or f"{answer.reason}: {answer.message}"
-        lasts = bool(hindrance) or answer.reason not in HARMLESS
+        why = OLDER if view.is_older(answer) else f"{answer.reason}: {answer.message}"
+        lasts = why == OLDER or answer.reason not in HARMLESS
         if answer.phase == CLOSED and lasts and not answer.is_withdrawn:
             view.aversion(where).grow(answer, why, moment.now)
 

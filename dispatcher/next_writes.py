@@ -156,19 +156,12 @@ def _go_on(
         yield from _written(look, original, turn, dispatch, step)
         if isinstance(step, steps.TakeRecord | steps.Choose | steps.Retry):
             return
-        if isinstance(step, steps.TakeMember) and _is_first_try(look, record, step.cluster):
-            break
         del seen[step.cluster]
     names, asked = [name for _, name in best_first], candidates[:AT_ONCE]
     yield from let_stop_gangs(look, turn, dispatch, names, asked)
     if _is_lost(look, record):
         view.leader.fenced = record.attempt
         yield from _close(look, original, turn, dispatch)
-
-
-def _is_first_try(look: Look, record: Record, member: str) -> bool:
-    """Say whether the term is about to stand on a member, and no other is chosen meanwhile."""
-    return not record.cluster and not look.members[member].lease_fault
 
 
 def _is_lost(look: Look, record: Record) -> bool:

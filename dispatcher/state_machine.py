@@ -157,10 +157,9 @@ class DispatcherState:
             member.renewed_at = moment.now
         else:  # also where its coordinator has written no newer stamp yet
             lease.pause.lengthen(moment.now)
-        before, member.lease_fault = (member.term, member.lease_fault), event.error
+        member.lease_fault = event.error
         member.term = member.term if event.error else event.term
-        is_news = before != (member.term, member.lease_fault)
-        return self.known.involved() if is_news else list(member.gangs)
+        return list(member.gangs)
 
     def _due(self, now: float) -> Iterator[str]:
         while self._wakes and self._wakes[0][0] <= now:

@@ -21,7 +21,7 @@ from dispatcher.messages import (
 from dispatcher.mirroring import differs, status_at_end, status_of, status_without_copy
 from dispatcher.preempting import not_over
 from dispatcher.protocol.objects import Phase
-from dispatcher.reading import Answer, Original, Turn, parsed
+from dispatcher.reading import Original, Turn, parsed
 from dispatcher.view import OLDER, Look
 from kube.gang.sent import WRAPPER_RESOURCES
 from kube.objects.clusters.dispatch import CLOSED, OFFERED, STARTED, GangDispatch
@@ -67,7 +67,7 @@ def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> Gang
     if look.clusters is None:
         return dispatch
     said = look.trouble() | {
-        name: _said_by(look, name, each)
+        name: OLDER if look.view.is_older(each) else each.message or each.reason
         for name, each in look.all_answers()
         if each.attempt == dispatch.attempt and each.phase != CLOSED
     }
@@ -78,20 +78,10 @@ def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> Gang
     return replace(dispatch, message=why_never(original), refusals=lines, stops_gangs=leave)
 
 
-def _said_by(look: Look, name: str, answer: Answer) -> str:
-    if look.view.is_older(answer):
-        return OLDER
-    return answer.message or answer.reason or _lease(look, name)
-
-
-def _lease(look: Look, name: str) -> str:
-    """Say why nothing can be accepted on a member."""
-    return look.members[name].lease_fault if name in look.members else ""
-
-
 def _trouble(look: Look, cluster: str, phase: str) -> str:
     member, fault = look.members.get(cluster), look.view.faults.get(cluster, "")
-    fault = fault or (_lease(look, cluster) if phase == OFFERED else "")
+    if member is not None and phase == OFFERED:
+        fault = fault or member.lease_fault
     if member is None:
         return f"there is no MemberCluster {cluster} any more"
     if not member.up:

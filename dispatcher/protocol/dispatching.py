@@ -137,11 +137,8 @@ def _choose(
     for name in asked:
         yield from _accept(leader, record, name, seen[name])
     for name in asked:
-        if not _is_open(record, seen[name].offer):
-            continue
-        if not has_member(leader, seen[name].lease):
-            yield steps.TakeMember(name, leader.term)  # where it cannot be, none is accepted
-        yield steps.Choose(name, record.attempt, record.version)
+        if _is_open(record, seen[name].offer):
+            yield steps.Choose(name, record.attempt, record.version)
     for name in asked:
         if seen[name].offer is None:
             yield steps.Ask(name, record.attempt, record.lost_after)

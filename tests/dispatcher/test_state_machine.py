@@ -113,32 +113,16 @@ def test_an_attempt_that_its_member_closed_is_followed_by_another_once_it_is_its
     assert not world.members["east"].answers
 
 
-def test_where_nothing_can_be_accepted_nothing_is_put_on_record() -> None:
-    world = World(EAST_FIRST, east=1, west=0)
-    world.members["east"].keeps_lease = True
-    world.submit("train")
-    world.settle(5.0)
-    assert world.dispatch("train").cluster == ""
-    said = {each.cluster: each.message for each in world.dispatch("train").refusals}
-    assert said["east"] == "403: no right"
-    world.members["west"].room = 1
-    world.settle(5.0)
-    assert world.runs() == {"train": ["west"]}
-
-
-def test_where_nothing_could_be_accepted_it_is_asked_for_again_after_a_minute_at_the_earliest() -> (
-    None
-):
+def test_where_nothing_is_accepted_for_lack_of_a_right_on_the_lease_it_is_told() -> None:
     world = World(east=1)
     world.members["east"].keeps_lease = True
     world.submit("train")
     world.settle(5.0)
-    world.close("east", "train", "NotAccepted")
-    world.settle(30.0)
-    assert not world.members["east"].answers
+    assert world.dispatch("train").message == "east: 403: no right"
     world.members["east"].keeps_lease = False
     world.settle(60.0)
     assert world.runs() == {"train": ["east"]}
+    assert world.dispatch("train").message == ""
 
 
 def test_a_gang_that_goes_while_its_member_is_away_is_withdrawn_by_uid_when_it_is_back() -> None:
