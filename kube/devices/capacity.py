@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kube.devices.cel.faults import CelError, NotReadable
 from kube.devices.cel.values import quantity
-from kube.devices.json_fields import Fields
+from kube.devices.json_fields import Fields, Problems
 from scheduling.model.devices.capacity import (
     LARGEST,
     Capacities,
@@ -55,14 +55,23 @@ def plain_capacities(texts: tuple[tuple[str, str], ...]) -> Capacities | None:
     return None if found is None else tuple(Capacity(name, amount) for name, amount in found)
 
 
-def shared_capacities(fields: Fields) -> Capacities:
-    """Read the capacities of a device that may be shared, with their policies."""
-    return tuple(_capacities(fields))
+def shared_capacities(fields: Fields) -> Capacities | None:
+    """Read the capacities of a device that may be shared, with their policies.
+
+    None where one is not read: it is not known then which requests the device suits.
+    """
+    own = Fields(fields.whole, fields.path, Problems())
+    found = tuple(_capacities(own))
+    for each in own.problems.all:
+        fields.problems.note(each)
+    return None if own.problems else found
 
 
 def _capacities(fields: Fields) -> Iterator[Capacity]:
     for name, value in fields.named("capacity"):
         part = Fields(value, f"capacity[{name}]", fields.problems)
+        if "value" not in part:
+            part.problems.note(f"{part.path} has no value")
         amount = _noted(part, "value")
         policy = _policy(part.part("requestPolicy")) if "requestPolicy" in part else None
         yield Capacity(name, amount or 0, policy)

@@ -77,7 +77,7 @@ def amounts_of(asked: DeviceRequest, found: PoolDevice) -> Thousandths | None:
         return ()
     capacities = found.device.capacities
     if capacities is None:
-        raise Refused(Unsupported(UNREAD_CAPACITY))
+        raise Refused(Unsupported(found.unsupported or UNREAD_CAPACITY))
     return taken_by(asked.capacity or (), capacities)
 
 

@@ -274,6 +274,7 @@ def test_a_shared_device_whose_capacity_is_not_counted_says_why(
     shared = gpu("a", allowMultipleAllocations=True) | {"capacity": {"memory": capacity}}
     [found] = resource_slice(decoded("s", slice_spec(shared))).resource_slice.devices
     assert any(said in each for each in found.unsupported), found.unsupported
+    assert found.capacities is None, "it may suit a request, or not"
 
 
 def test_a_template_reads_as_the_claims_that_are_made_of_it() -> None:

@@ -19,11 +19,11 @@ RECORDS = list(records())
 STEPS = 100_000
 
 LEFT_OUT = {
-    "a capacity of a device that is not counted in thousandths up to 2^62": 1,
     "adminAccess": 9,
     "allocationMode": 1,  # one that does not exist yet
     "attributes": 3,  # of a type that is behind an alpha gate
     "binding conditions of devices": 11,
+    "capacities": 1,  # of a device, that are not counted in thousandths up to 2^62
     "capacity": 5,  # that is not counted in thousandths up to 2^62
     "compatibilityGroups": 2,  # behind an alpha gate
     "constraints": 1,  # one that does not exist yet
