@@ -97,11 +97,11 @@ def _device(found: Fields, driver: str, of_slice: tuple[str, ...]) -> Device:
     for key, wanted in _not_modelled(fields):
         if wanted:
             problems.note(key)
-    attributes, capacity = _content(fields)
-    capacities = shared_capacities(fields) if shared else plain_capacities(capacity)
+    content = _content(fields, driver, shared=shared)
+    capacities = shared_capacities(fields) if shared else plain_capacities(content.capacity)
     return Device(
         name=fields.text("name"),
-        content=DeviceContent(driver, attributes, capacity, shared),
+        content=content,
         taints=tuple(map(taint, fields.parts("taints"))),
         access=_access(fields),
         consumes_counters=consumed_counters(fields) if "consumesCounters" in fields else (),
@@ -111,16 +111,16 @@ def _device(found: Fields, driver: str, of_slice: tuple[str, ...]) -> Device:
     )
 
 
-def _content(fields: Fields) -> tuple[Attributes, tuple[tuple[str, str], ...]]:
+def _content(fields: Fields, driver: str, *, shared: bool) -> DeviceContent:
     """Read what selectors see; where not all of it is read, they are told by name."""
     own = Fields(fields.whole, fields.path, Problems())
-    attributes, capacity = tuple(_attributes(own)), tuple(_capacity(own))
+    attributes, unread = _attributes(own)
+    capacity = tuple(_capacity(own))
     for each in own.problems.all:
         fields.problems.note(each)
     if own.problems:
-        unread = Attribute(AttributeKind.STRING, own.problems.all[0])
-        attributes = ((UNREAD, unread), *attributes)
-    return attributes, capacity
+        attributes = ((UNREAD, Attribute(AttributeKind.STRING, own.problems.all[0])), *attributes)
+    return DeviceContent(driver, attributes, capacity, shared, unread)
 
 
 def _not_modelled(fields: Fields) -> Iterator[tuple[str, bool]]:
@@ -131,13 +131,25 @@ def _not_modelled(fields: Fields) -> Iterator[tuple[str, bool]]:
     yield "negative capacity", any(str(each.get("value", ""))[:1] == "-" for each in found)
 
 
-def _attributes(fields: Fields) -> Iterator[tuple[str, Attribute]]:
+def _attributes(fields: Fields) -> tuple[Attributes, tuple[str, ...]]:
+    """Read the attributes; return the names of those that are not read as well."""
+    found, unread = list[tuple[str, Attribute]](), list[str]()
     for name, value in fields.named("attributes"):
-        attribute = _usual(value)
+        attribute = _usual(value) or _noted(name, value, fields)
         if attribute is None:
-            attribute = _attribute(Fields(value, f"attributes[{name}]", fields.problems))
-        if attribute is not None:
-            yield sys.intern(name), attribute
+            unread.append(sys.intern(name))
+        else:
+            found.append((sys.intern(name), attribute))
+    return tuple(found), tuple(unread)
+
+
+def _noted(name: str, value: Any, fields: Fields) -> Attribute | None:
+    """Read an attribute; None where not all of it is understood, which is noted."""
+    own = Fields(value, f"attributes[{name}]", Problems())
+    found = _attribute(own)
+    for each in own.problems.all:
+        fields.problems.note(each)
+    return None if own.problems else found
 
 
 def _usual(value: Any) -> Attribute | None:

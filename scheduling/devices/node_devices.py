@@ -165,6 +165,7 @@ class NodeDevices:
             tuple([tuple(map(_kind, self.selections(each, rules))) for each in asked]),
             tuple([tuple([tolerated(each, f, features) for f in usable]) for each in tainted]),
             tuple([_numbered(f.device.content.attribute(name) for f in usable) for name in names]),
+            tuple([tuple([f.device.content.is_unread(name) for f in usable]) for name in names]),
             tuple(self._consumption) if self.has_counters else (),
             tuple(self._far) if self.has_far else (),
             tuple(self._capacities) if self._has_shared or _ask_for_capacity(asked) else (),

@@ -8,8 +8,9 @@ which differ in the second.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
+from scheduling.devices.outcome import Unsupported
 from scheduling.devices.pools import PoolDevice
-from scheduling.devices.wanted import Wanted
+from scheduling.devices.wanted import Refused, Wanted
 from scheduling.model.devices.resource_claim import (
     ClaimSpec,
     Constraint,
@@ -21,6 +22,9 @@ from scheduling.model.devices.resource_slice import Attribute
 DISTINCT = (
     "distinctAttribute where versions of kube-scheduler differ (ask for one device in each request)"
 )
+
+
+UNREAD_ATTRIBUTE = "an attribute of a device that is not read"
 
 
 class Constraining(ABC):
@@ -35,7 +39,12 @@ class Constraining(ABC):
         return not self._requests or not self._requests.isdisjoint(wanted.names)
 
     def add(self, wanted: Wanted, found: PoolDevice) -> bool:
-        """Note a device of a request, if it may be there beside those before."""
+        """Note a device of a request, if it may be there beside those before.
+
+        Refused where the attribute is there and not read: it is not known whether it may.
+        """
+        if found.device.content.is_unread(self._attribute):
+            raise Refused(Unsupported(found.unsupported or UNREAD_ATTRIBUTE))
         value = found.device.content.attribute(self._attribute)
         return value is not None and self._add(wanted, value)
 

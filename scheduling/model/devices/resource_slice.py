@@ -40,12 +40,21 @@ class DeviceContent:
 
     `attributes` and `capacity` are sorted by name, names as written (with or without a domain).
     Of a capacity the value is kept as written, for quantities are compared by the selectors alone.
+    `unread` names attributes that are there, and whose values are not known.
     """
 
     driver: str
     attributes: tuple[tuple[str, Attribute], ...] = ()
     capacity: tuple[tuple[str, str], ...] = ()
     allow_multiple_allocations: bool = False
+    unread: tuple[str, ...] = ()
+
+    def is_unread(self, name: str) -> bool:
+        """Say whether the value of an attribute, by its fully qualified name, may be unread."""
+        if not self.unread:
+            return False
+        domain, _, short = name.partition("/")
+        return name in self.unread or (domain == self.driver and short in self.unread)
 
     def attribute(self, name: str) -> Attribute | None:
         """Return an attribute by its fully qualified name, also where the driver left it out."""
@@ -65,7 +74,7 @@ class DeviceContent:
 
     @cached_property
     def _hash(self) -> int:
-        rest = self.capacity, self.allow_multiple_allocations
+        rest = self.capacity, self.allow_multiple_allocations, self.unread
         return hash((self.driver, self.attributes, *rest))
 
 

@@ -8,7 +8,7 @@ from kube.devices.resource_claims import claim_spec as read_claim
 from kube.devices.resource_slices import resource_slice
 from kube.devices.selectors import CelSelectors
 from scheduling.devices.allocator import allocate
-from scheduling.devices.outcome import Outcome, Unsupported
+from scheduling.devices.outcome import Allocated, Outcome, Unsupported
 from scheduling.devices.pools import SliceIndex, gather_pools
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
@@ -49,3 +49,28 @@ def test_a_shared_device_whose_capacity_is_not_read_is_not_left_out(
     found = outcome(asked, shared("odd", **memory), shared("even", value="80Gi"))
     assert isinstance(found, Unsupported), found
     assert said in found.feature
+
+
+@pytest.mark.parametrize("mode", ["All", "ExactCount"])
+@pytest.mark.parametrize("kind", ["matchAttribute", "distinctAttribute"])
+@pytest.mark.parametrize("value", [{"ints": [1]}, {"int": 1, "unit": "GB"}, {"float": 0.5}])
+@pytest.mark.parametrize("name", ["numa", f"{GPU}/numa"])
+def test_an_attribute_that_is_not_read_is_not_absent(
+    mode: str, kind: str, value: dict[str, Any], name: str
+) -> None:
+    """kube-scheduler takes the value that it reads, whatever constraint is on it."""
+    odd = gpu("odd", attributes={name: value})
+    even = gpu("even", attributes={"numa": {"int": 1}})
+    constraint = {kind: f"{GPU}/numa"}
+    found = outcome(claim_spec(request(allocationMode=mode), constraints=[constraint]), odd, even)
+    assert isinstance(found, Unsupported), found
+    assert found.feature.startswith(f"attributes[{name}]")
+
+
+def test_a_device_is_passed_over_for_what_is_read_of_it() -> None:
+    odd = gpu("odd", attributes={"ids": {"ints": [1]}})
+    even = gpu("even", attributes={"numa": {"int": 1}})
+    constraint = {"matchAttribute": f"{GPU}/numa"}
+    assert isinstance(
+        outcome(claim_spec(request(), constraints=[constraint]), odd, even), Allocated
+    )
