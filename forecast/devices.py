@@ -71,7 +71,7 @@ class Giving:
         lacking = [each for each in claims if each.allocation is None]
         found = iter(self._devices([each.spec for each in lacking], node))
         for each in claims:
-            got = each.allocation or Allocation(_named_shares(next(found, ()), each.uid))
+            got = each.allocation or Allocation(next(found, ()))
             users = tuple(dict.fromkeys((*each.reserved_for, pod.uid)))
             kept = got if got.devices or each.allocation else None
             yield replace(each, allocation=kept, reserved_for=users)
@@ -99,14 +99,6 @@ class Giving:
         devices, memory = self._cache.devices, self._known.cycles.memory
         facts = known_devices(devices.index, devices.selectors)
         return DeviceRoom.of(facts, memory.room.devices if memory else None).nodes
-
-
-def _named_shares(given: Iterable[AllocatedDevice], claim: str) -> tuple[AllocatedDevice, ...]:
-    """Tell the shares of one device apart, as kube-scheduler does."""
-    return tuple(
-        each if each.consumed is None else replace(each, share_id=f"{claim}/{at}")
-        for at, each in enumerate(given)
-    )
 
 
 def _named(asked: PodClaim, claim: ResourceClaim) -> PodClaim:

@@ -195,7 +195,7 @@ class DeviceIndex:
         self.claims[claim.key] = claim
         if claim.allocation is None:
             self.unallocated.add(claim.key)
-        for device in given_to(claim):
+        for device in taken_of(claim):
             self.taken[device] = claim.key
             self._pool_of(device).add(device)
 
@@ -206,7 +206,7 @@ class DeviceIndex:
         self.unallocated.discard(key)
         if known.spec is not _TOO_MANY:
             _count_down(self._whole, known.namespace)
-        for device in given_to(known):
+        for device in taken_of(known):
             if self.taken.get(device) == key:
                 del self.taken[device]
                 self._pool_of(device).discard(device)
@@ -253,9 +253,3 @@ def _node_of(found: ResourceSlice) -> str:
 
 def _allocation(claim: ResourceClaim | None) -> Allocation | None:
     return None if claim is None else claim.allocation
-
-
-def given_to(claim: ResourceClaim) -> list[TakenDevice]:
-    """Return the devices, and shares of devices, that a claim takes from others."""
-    given = claim.allocation.devices if claim.allocation else ()
-    return [taken_of(each) for each in given if not each.admin_access]

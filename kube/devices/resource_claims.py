@@ -157,8 +157,6 @@ def allocation(fields: Fields) -> Allocation:
 def _allocated(fields: Fields) -> AllocatedDevice:
     """Read a device that was given; a share of which the amount is not read takes all of it."""
     device = DeviceID(fields.text("driver"), fields.text("pool"), fields.text("device"))
-    share = fields.text("shareID")
-    consumed = amounts(dict(fields.named("consumedCapacity"))) if share else None
-    return AllocatedDevice(
-        fields.text("request"), device, fields.flag("adminAccess"), share, consumed
-    )
+    shares = bool(fields.text("shareID"))
+    consumed = amounts(dict(fields.named("consumedCapacity"))) if shares else None
+    return AllocatedDevice(fields.text("request"), device, fields.flag("adminAccess"), consumed)

@@ -19,12 +19,11 @@ from coordinator.queues.history import began
 from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.state.known import Known
 from kube.codec.observed_pod import ObservedPod
-from kube.devices.device_index import given_to
 from kube.ray.ray_cluster import Answer, is_terminating
 from reservation.slots import Reserved, Slot, slot_of, take_slot
 from runtime.controller.moment import Moment
 from scheduling.model.amounts import Requests
-from scheduling.model.devices.in_use import TakenDevice
+from scheduling.model.devices.in_use import TakenDevice, taken_of
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.model.preemption import GangPart
@@ -243,7 +242,7 @@ def _devices(pods: Iterable[ObservedPod], known: Known) -> frozenset[TakenDevice
         for name in (*(each.claim for each in pod.claims), pod.extended_claim):
             claim = claims.get((pod.namespace, name)) if name else None
             if claim is not None and claim.owner == pod.uid:
-                found.update(given_to(claim))
+                found.update(taken_of(claim))
     return frozenset(found)
 
 
@@ -255,7 +254,7 @@ def given_back(known: Known) -> Iterator[GangPart]:
     pods = {pod.uid for pod in known.cache.pods.values()}
     given = (each for each in index.claims.values() if each.allocation and each.owner)
     left = (each for each in given if pods.isdisjoint((each.owner, *each.reserved_for)))
-    found = frozenset(chain.from_iterable(map(given_to, left)))
+    found = frozenset(chain.from_iterable(map(taken_of, left)))
     if found:
         yield GangPart(NO_GANG, ENDING, "", LOWEST_PRIORITY, 0.0, (), is_ending=True, devices=found)
 

@@ -1,22 +1,22 @@
 """What claims have of devices: whole ones, and shares of those that allow several."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 from scheduling.model.devices.capacity import Thousandths, added
-from scheduling.model.devices.resource_claim import AllocatedDevice
+from scheduling.model.devices.resource_claim import AllocatedDevice, ResourceClaim
 from scheduling.model.devices.resource_slice import DeviceID
 
 
 class Share(NamedTuple):
-    """A share of a device: no two of a device have the same `share_id`."""
+    """A share of a device; `result` names what gave it, the result of one claim."""
 
     driver: str
     pool: str
     device: str
-    share_id: str
+    result: str
     consumed: Thousandths
 
     @property
@@ -29,11 +29,16 @@ TakenDevice = DeviceID | Share
 """What one result of an allocation takes from others."""
 
 
-def taken_of(given: AllocatedDevice) -> TakenDevice:
-    """Return what this result takes."""
-    if given.consumed is None:
-        return given.device
-    return Share(*given.device, given.share_id, given.consumed)
+def taken_of(claim: ResourceClaim) -> Iterator[TakenDevice]:
+    """Yield the devices, and shares of devices, that a claim takes from others.
+
+    Each result counts, also where two have one shareID: so kube-scheduler adds them up.
+    """
+    for at, given in enumerate(claim.allocation.devices if claim.allocation else ()):
+        if given.consumed is not None and not given.admin_access:
+            yield Share(*given.device, f"{claim.namespace}/{claim.name}/{at}", given.consumed)
+        elif not given.admin_access:
+            yield given.device
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,6 @@ class AllocatedDevice:
     request: str
     device: DeviceID
     admin_access: bool = False
-    share_id: str = ""
     consumed: Thousandths | None = None
 
 

@@ -14,6 +14,7 @@ from kube.devices.device_index import MOST_CLAIMS, MOST_TEMPLATES, DeviceIndex
 from kube.devices.resource_claims import resource_claim, resource_claim_template
 from kube.devices.resource_slices import ReadSlice, resource_slice
 from kube.devices.taint_rules import device_taint_rule
+from scheduling.model.devices.in_use import InUse
 from scheduling.model.devices.resource_claim import ResourceClaim, ResourceClaimTemplate
 from scheduling.model.devices.resource_slice import DeviceID
 from tests.kube.codec.pods import pod
@@ -135,6 +136,31 @@ def test_what_is_taken_of_a_pool_is_told_anew_where_it_changed_alone() -> None:
     index.drop(claim("c"))
     index.drop(claim("d"))
     assert index.taken_by_pool == {}
+
+
+def test_shares_with_one_id_count_each_as_kube_scheduler_counts_them() -> None:
+    """It adds up what results consume, whatever their shareID: of two claims, or of one twice."""
+    half = {"shareID": "x", "consumedCapacity": {"memory": "40Gi"}}
+    amount = 40_000 * 2**30
+
+    def in_use(*claims: ResourceClaim) -> InUse:
+        index = DeviceIndex()
+        for each in claims:
+            index.put(each)
+        index.drop(claim("gone"))
+        return InUse.of(frozenset(index.taken), {device("gpu-0"): True})
+
+    def sharing(name: str, times: int) -> ResourceClaim:
+        status = given(*["gpu-0"] * times)
+        for each in status["allocation"]["devices"]["results"]:
+            each.update(half)
+        return resource_claim(decoded(name, claim_spec(request()), status))
+
+    once = in_use(sharing("a", 1))
+    assert once.consumed(device("gpu-0")) == (("memory", amount),)
+    assert in_use(sharing("a", 1), sharing("b", 1)) == in_use(sharing("a", 2))
+    assert in_use(sharing("a", 2)).consumed(device("gpu-0")) == (("memory", 2 * amount),)
+    assert in_use(sharing("a", 1), sharing("gone", 1)) == once
 
 
 def test_claims_concern_all_only_while_they_are_given_something() -> None:

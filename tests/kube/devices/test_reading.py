@@ -7,7 +7,6 @@ from hypothesis import given as draws
 from hypothesis import strategies as st
 
 from kube.devices.device_classes import classes_of_resources, device_class
-from kube.devices.device_index import given_to
 from kube.devices.resource_claims import resource_claim, resource_claim_template
 from kube.devices.resource_slices import resource_slice
 from kube.devices.selectors import CelSelectors
@@ -15,7 +14,7 @@ from kube.devices.taint_rules import device_taint_rule, tainted
 from kube.objects.core import DeviceObject
 from scheduling.model.constraints import NodeTerm, Requirement, Toleration
 from scheduling.model.devices.capacity import Capacity, RequestPolicy
-from scheduling.model.devices.in_use import Share
+from scheduling.model.devices.in_use import Share, taken_of
 from scheduling.model.devices.resource_claim import (
     AllocatedDevice,
     Allocation,
@@ -228,9 +227,9 @@ def test_what_is_asked_of_a_shared_device_and_what_was_given_of_it_is_read() -> 
     assert found.spec.constraints == (DistinctAttribute(f"{GPU}/numa"),)
     [wanted] = found.spec.requests[0].alternatives
     assert (wanted.capacity, wanted.unsupported) == ((("cores", 500), ("memory", 1000 * 2**30)), ())
-    assert given_to(found) == [
+    assert list(taken_of(found)) == [
         DeviceID(GPU, "node-1", whole["device"]),
-        Share(GPU, "node-1", some["device"], "x", (("memory", 2000 * 2**30),)),
+        Share(GPU, "node-1", some["device"], "team/c/1", (("memory", 2000 * 2**30),)),
         DeviceID(GPU, "node-1", odd["device"]),
     ], "what is not counted is taken whole"
 
