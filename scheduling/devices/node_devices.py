@@ -300,11 +300,11 @@ class NodeDevices:
         return has_room
 
     def _times(self, found: PoolDevice, requests: Iterable[DeviceRequest]) -> int:
-        """Return how many of some requests a device is enough for."""
+        """Return a number of some requests that a device is not enough for more of."""
         if not found.shared or found.id in self.in_use:
             return int(found.id not in self.in_use)
         before, capacities = self.in_use.consumed(found.id) or (), found.device.capacities or ()
-        return max(times(each.capacity or (), before, capacities) for each in requests)
+        return times((each.capacity or () for each in requests), before, capacities)
 
 
 @lru_cache(maxsize=CLAIMS_KEPT)

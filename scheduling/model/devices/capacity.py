@@ -5,6 +5,7 @@ Answers to CmpRequestOverCapacity and calculateConsumedCapacity of kube-schedule
 Kubernetes 1.36 and 1.37, as far as both say the same.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from scheduling.model.amounts import MOST
@@ -80,14 +81,22 @@ def leaves(more: Thousandths, before: Thousandths, capacities: Capacities) -> bo
     return all(both.get(each.name, 0) <= each.amount for each in capacities)
 
 
-def times(asked: Thousandths, before: Thousandths, capacities: Capacities) -> int:
-    """Return how many such requests a device is enough for, of which something is taken before."""
-    amounts, had = taken_by(asked, capacities), dict(before)
-    if amounts is None:
+def times(asked: Iterable[Thousandths], before: Thousandths, capacities: Capacities) -> int:
+    """Return a number of shares, each of one of these requests, that a device is never above.
+
+    Of each capacity all take the least: one may take much of what another takes little of.
+    """
+    found = [
+        dict(each) for each in (taken_by(one, capacities) for one in asked) if each is not None
+    ]
+    if not found:
         return 0
-    left = {each.name: each.amount - had.get(each.name, 0) for each in capacities}
-    counts = (left[name] // amount for name, amount in amounts if amount)
-    return max(0, min(counts, default=MOST))
+    had, counts = dict(before), [MOST]
+    for each in capacities:
+        least = min(amounts[each.name] for amounts in found)
+        if least:
+            counts.append((each.amount - had.get(each.name, 0)) // least)
+    return max(0, min(counts))
 
 
 def added(some: Thousandths, more: Thousandths) -> Thousandths:

@@ -238,21 +238,39 @@ def test_pods_one_after_the_other_take_the_first_device_with_so_much_left(
         in_use = in_use.plus(found.given)
 
 
+@pytest.mark.parametrize("either", [False, True], ids=["requests", "alternatives"])
+def test_requests_that_take_differing_shares_find_room_on_one_device(either: bool) -> None:
+    """Each alone is enough for one device; together they are as well."""
+    node = on_node(shared("a", memory=40, cores=40))
+    much, little = some(memory=30, cores=10), some(memory=10, cores=30)
+    both = claim(*[(replace(much, count=9), much), (little,)] if either else [much, little])
+    assert verdict(node, ClaimGroup((both,), 1)) == Foreseen((("a", (1,)),), (0,))
+
+
+AMOUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3))
+
+
 @given(
-    st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=3),
-    st.lists(st.integers(0, 3), min_size=1, max_size=2),
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.booleans()), min_size=1, max_size=3
+    ),
+    st.lists(st.lists(AMOUNTS, min_size=1, max_size=2), min_size=1, max_size=2),
 )
 def test_there_are_never_more_pods_than_the_bound_says(
-    sizes: list[tuple[int, bool]], asked: list[int]
+    sizes: list[tuple[int, int, bool]], asked: list[list[tuple[int, int]]]
 ) -> None:
     node = on_node(
         *(
-            shared(f"d{at}", memory=size) if of_many else device(f"d{at}")
-            for at, (size, of_many) in enumerate(sizes)
+            shared(f"d{at}", memory=memory, cores=cores) if of_many else device(f"d{at}")
+            for at, (memory, cores, of_many) in enumerate(sizes)
         ),
         shares=[share("d0", 0, memory=1)],
     )
-    pod = (claim(*(some(memory=each) if each else exactly() for each in asked)),)
+    requests = (
+        tuple(some(memory=m, cores=c) if m or c else exactly() for m, c in either)
+        for either in asked
+    )
+    pod = (claim(*requests),)
     bound, count, in_use = node.most(pod, RULES), 0, node.in_use
     while count < 50:
         found = allocate(pod, node.pools, in_use, RULES, StepBudget(1000))
