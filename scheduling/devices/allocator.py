@@ -212,7 +212,7 @@ class _Search:
         if wanted.every is None and not wanted.selects(position, found, self._rules):
             return False
         amounts = wanted.takes(found)
-        if amounts is None or not self._has_left(found, amounts):
+        if amounts is None or (wanted.every is None and not self._has_left(found, amounts)):
             return False
         counts = not self._is_charged(found)
         if counts and not self._left.take(found):
@@ -220,6 +220,7 @@ class _Search:
         if not (
             tolerated(wanted.asked, found, self._rules.features)
             and self._constrain(claim, wanted, found)
+            and self._is_still_left(claim, wanted, found, amounts)
         ):
             if counts:
                 self._left.give_back(found)
@@ -248,6 +249,16 @@ class _Search:
         for each in self._shares.get(found.id, ()):
             before = added(before, each)
         return leaves(amounts, before, found.device.capacities or ())
+
+    def _is_still_left(
+        self, claim: int, wanted: Wanted, found: PoolDevice, amounts: Thousandths
+    ) -> bool:
+        """Say the same once constraints were met: in mode All these are asked first."""
+        if wanted.every is None or self._has_left(found, amounts):
+            return True
+        for each in self._concerning(claim, wanted):
+            each.remove(wanted)
+        return False
 
     def _note(self, claim: int, wanted: Wanted, found: PoolDevice, amounts: Thousandths) -> None:
         """Keep a choice: the whole device, or a share of it."""

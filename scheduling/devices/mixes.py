@@ -37,6 +37,9 @@ UNFORESEEN = (
 _ENDING = (Refusal.SELECTOR_FAILS, Refusal.CONSTRAINT, Refusal.TOO_MANY_DEVICES)
 """Refusals that another device, met before, may save a node from."""
 
+_PASSING = (Refusal.CONSTRAINT,)
+"""Refusals that may end once more is in use: an alternative that is refused is passed over then."""
+
 Mix = tuple[int, ...]
 Unknown = Unsupported | Undecided
 
@@ -194,7 +197,7 @@ class NodeMixes:
 
     @property
     def _takes_any(self) -> bool:
-        return any(not isinstance(each, NotAllocated) for each in self.refusals)
+        return not all(map(_lasts, self.refusals))
 
     @cached_property
     def _room(self) -> frozenset[Mix]:
@@ -240,7 +243,7 @@ class NodeMixes:
     def _allocated(self, group: int, in_use: InUse) -> InUse | Unknown | None:
         if not self.groups[group]:
             return in_use
-        if isinstance(self.refusals[group], NotAllocated):
+        if _lasts(self.refusals[group]):
             return None
         found = allocate(self.groups[group], self.node.pools, in_use, self.rules, self.steps)
         if isinstance(found, Allocated):
@@ -293,6 +296,11 @@ class Possible:
 
     mixes: frozenset[Mix]
     unknown: Unknown | None = None
+
+
+def _lasts(refusal: NotAllocated | Unknown | None) -> bool:
+    """Say whether pods are refused whatever others take before them."""
+    return isinstance(refusal, NotAllocated) and refusal.refusal not in _PASSING
 
 
 def _is_of_one_kind(mix: Mix, most: Sequence[tuple[Sequence[int], int]]) -> bool:

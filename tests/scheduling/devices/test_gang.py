@@ -141,3 +141,17 @@ def test_what_else_is_free_limits_the_mixes() -> None:
     found = foresee(groups, offers, RULES, StepBudget(STEPS))
     assert found == Foreseen((("a", (2, 0)), ("b", (0, 1))), (0, 0))
     assert isinstance(foresee(groups, offers[:1], RULES, StepBudget(STEPS)), NoPlacement)
+
+
+def test_a_pod_that_a_constraint_refuses_fits_once_a_device_of_all_is_taken() -> None:
+    """Of mode All a constraint refuses the node; a device in use only has the next tried."""
+    both = every("type=X", name="all"), exactly("type=Y", name="one")
+    either = claim(both, match="numa")
+    devices = [device(f"x{numa}", type="X", numa=numa) for numa in "01"]
+    node = on_node(*devices, device("y", type="Y", numa="0"))
+    assert verdict([(either, 1)], node) == NoPlacement(
+        ((NotAllocated(Refusal.CONSTRAINT, "gpu.example.com/a/x1"),),), (0,)
+    )
+    assert verdict([(either, 1), (TYPE_X, 1)], node) == Foreseen((("a", (1, 1)),), (1, 0))
+    coming = verdict([(either, 1)], node, pending=((TYPE_X, 1),))
+    assert coming == Undecided(Doubt.OTHERS)

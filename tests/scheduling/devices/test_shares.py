@@ -17,8 +17,8 @@ from scheduling.devices.wanted import FULL_SHARED, UNREAD_CAPACITY
 from scheduling.model.devices.capacity import Capacity, RequestPolicy
 from scheduling.model.devices.features import DEFAULT_FEATURES
 from scheduling.model.devices.in_use import NOTHING, InUse
-from scheduling.model.devices.resource_claim import ClaimSpec
-from scheduling.model.devices.resource_slice import DeviceID
+from scheduling.model.devices.resource_claim import ClaimSpec, MatchAttribute
+from scheduling.model.devices.resource_slice import Device, DeviceID
 from tests.scheduling.devices.builders import (
     DRIVER,
     RULES,
@@ -159,6 +159,23 @@ def test_mode_all_beside_a_device_that_is_full_is_named() -> None:
     assert outcome(node, asked) == Unsupported(FULL_SHARED)
     free = on_node(shared("a", memory=40), shared("b", memory=10))
     assert given_to(outcome(free, asked)) == [("a", {"memory": 20})]
+
+
+def on_numa(numa: str) -> Device:
+    """Return a device that claims share, of such a NUMA node and of its name."""
+    content = replace(device("", numa=numa).content, allow_multiple_allocations=True)
+    return replace(shared(numa, memory=40), content=content)
+
+
+def test_of_all_devices_constraints_are_asked_before_what_is_left() -> None:
+    """A constraint that is not met refuses the node; capacity only has the next tried."""
+    rest = replace(every(name="all"), capacity=(("memory", 30),)), some(memory=1)
+    asked = claim(replace(some(memory=20), selectors=("numa=1",)), rest)
+    match = MatchAttribute(f"{DRIVER}/numa", ("r1",))
+    node = on_node(on_numa("0"), on_numa("1"))
+    assert given_to(outcome(node, asked))[1] == ("0", {"memory": 1})
+    refused = NotAllocated(Refusal.CONSTRAINT, f"{DRIVER}/a/1")
+    assert outcome(node, replace(asked, constraints=(match,))) == refused
 
 
 def test_distinct_attributes() -> None:
