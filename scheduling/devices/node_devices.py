@@ -14,7 +14,12 @@ from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
 from scheduling.model.devices.capacity import times
 from scheduling.model.devices.in_use import NOTHING, InUse, TakenDevice
-from scheduling.model.devices.resource_claim import AllocationMode, DeviceRequest
+from scheduling.model.devices.resource_claim import (
+    MAX_DEVICES,
+    AllocationMode,
+    ClaimSpec,
+    DeviceRequest,
+)
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.shape.restrictions import Claims
 
@@ -309,9 +314,23 @@ class NodeDevices:
 
 @lru_cache(maxsize=CLAIMS_KEPT)
 def least_of(claims: Claims) -> int:
-    """Return how many devices a pod with these claims is given at least."""
-    requests = (request for claim in claims for request in claim.requests)
-    return sum(min(map(_least, request.alternatives), default=0) for request in requests)
+    """Return how many devices a pod with these claims is given at least.
+
+    Of a claim that asks for more than it may be given one too many counts, and no more: it may ask
+    for any number of 64 bits.
+    """
+    return sum(min(_least_of_claim(claim), MAX_DEVICES + 1) for claim in claims)
+
+
+@lru_cache(maxsize=CLAIMS_KEPT)
+def promised_to(claims: Claims) -> int:
+    """Return the same of a pod on its way: none where a claim asks for more than it may have."""
+    most = max(map(_least_of_claim, claims), default=0)
+    return least_of(claims) if most <= MAX_DEVICES else 0
+
+
+def _least_of_claim(claim: ClaimSpec) -> int:
+    return sum(min(map(_least, request.alternatives), default=0) for request in claim.requests)
 
 
 def _least(asked: DeviceRequest) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scheduling.devices.mixes import KeptMixes
-from scheduling.devices.node_devices import least_of
+from scheduling.devices.node_devices import least_of, promised_to
 from scheduling.devices.node_index import DeviceFacts, Kinds, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
 from scheduling.model.amounts import Amounts
@@ -36,7 +36,7 @@ class _Left:
 
     def less(self, claims: Claims, pods: Mapping[str, int]) -> "_Left":
         """Return what is left where so many more pods are to come, by node."""
-        least, coming = least_of(claims), {**self.coming}
+        least, coming = promised_to(claims), {**self.coming}
         if claims in coming:
             coming[claims] = self.plus(coming[claims], pods)
         row = self.plus(self.row, {name: -least * count for name, count in pods.items()})
@@ -93,7 +93,7 @@ class DeviceRoom:
 
         Below zero are those that are not to come any more.
         """
-        pending, promised, least = dict(self.pending), dict(self.promised), least_of(claims)
+        pending, promised, least = dict(self.pending), dict(self.promised), promised_to(claims)
         for node, count in pods.items():
             there = dict(pending.get(node, ()))
             there[claims] = there.get(claims, 0) + count
@@ -144,4 +144,4 @@ class DeviceRoom:
 
 
 def _least(pods: Pending) -> int:
-    return sum(least_of(claims) * count for claims, count in pods)
+    return sum(promised_to(claims) * count for claims, count in pods)
