@@ -12,10 +12,11 @@ from functools import cached_property
 from extender.devices.coming import Coming
 from scheduling.devices.counting import DevicesOfSeveralNodes, FarDevices, counting
 from scheduling.devices.keeping import OnTheWay, leaves_enough
-from scheduling.devices.node_devices import NodeDevices, requests_of
+from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
+from scheduling.model.devices.asked import requests_of
 from scheduling.model.devices.in_use import NOTHING
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.node import Node
@@ -60,27 +61,29 @@ class FarDemand:
                 found |= {one.id for one in self._there[name].usable if not one.local}
         return found
 
-    def leaves_enough(self, asked: Claims, node: NodeDevices, in_flight: InFlightByUid) -> bool:
+    def leaves_enough(
+        self, asked: Claims, node: NodeDevices, in_flight: InFlightByUid, steps: StepBudget
+    ) -> bool:
         """Say whether a pod on a node leaves what is decided anywhere; False where not sure."""
         if not (node.has_far and self.wanted & _may_take(asked, node, self._rules)):
             return True
-        counts = counting((asked,), node, self._rules)
+        counts = counting((asked,), node, self._rules, steps)
         unread = any(each.unread for each in self._coming.values()) or None in in_flight.values()
         if counts is None or unread:
             return False
         mine = {HERE: tuple((claims, 1) for claims in self._others(in_flight))}
-        here = DevicesOfSeveralNodes(mine, {HERE: node}, self._rules)
+        here = DevicesOfSeveralNodes(mine, {HERE: node}.get, self._rules)
         for devices, number in counts.drawn_from_afar([(asked, 1)]).items():
             if self.wanted.isdisjoint(devices):
                 continue
-            left, taken = self._left(devices, node), here.left(devices, NOTHING)
+            left, taken = self._left(devices, node, steps), here.left(devices, NOTHING, steps)
             if left is None or taken is None or left - (len(devices) - taken) < number:
                 return False
         return True
 
-    def _left(self, devices: FarDevices, node: NodeDevices) -> int | None:
+    def _left(self, devices: FarDevices, node: NodeDevices, steps: StepBudget) -> int | None:
         if devices not in self._left_of:
-            self._left_of[devices] = self._everywhere.left(devices, node.in_use)
+            self._left_of[devices] = self._everywhere.left(devices, node.in_use, steps)
         return self._left_of[devices]
 
     def _others(self, in_flight: InFlightByUid) -> Sequence[Claims]:
@@ -97,7 +100,7 @@ class FarDemand:
         for name, claims in self._bound:
             if name in self._there and name not in self._coming:
                 pending[name] = (*pending.get(name, ()), (claims, 1))
-        return DevicesOfSeveralNodes(pending, self._there, self._rules)
+        return DevicesOfSeveralNodes(pending, self._there.get, self._rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class Judge:
         there, far = self.there, self.far
         is_free = not (there.waves or there.unread)
         return (is_free or leaves_enough(self.asked, there, node, rules, steps)) and (
-            far is None or far.leaves_enough(self.asked, node, self.in_flight)
+            far is None or far.leaves_enough(self.asked, node, self.in_flight, steps)
         )
 
 

@@ -32,6 +32,9 @@ from scheduling.model.devices.resource_slice import DeviceID
 MAX_CLAIMS = 8
 """More claims of one pod are not judged: the search is as deep as they have devices."""
 
+AT_ONCE = 32
+"""Devices that one step is for where all of a node are gathered."""
+
 COUNTERS_OF_SHARES = "counters of a device of which shares without capacity are taken"
 PARTS_OF_POOLS = "pools that are incomplete or invalid, on Kubernetes 1.34"
 TOO_MANY_CLAIMS = f"more than {MAX_CLAIMS} resource claims in one pod"
@@ -113,7 +116,8 @@ def _answer(
         found for pool in pools if not (pool.incomplete or pool.invalid) for found in pool.devices
     )
     try:
-        wanted = [wanted_by(claim, pools, devices, in_use, rules) for claim in claims]
+        steps.spend(len(devices) // AT_ONCE)
+        wanted = [wanted_by(claim, pools, devices, in_use, rules, steps) for claim in claims]
         constraints = [[read(each) for each in claim.constraints] for claim in claims]
         left = CountersLeft(pools, in_use, rules.features)
         search = _Search(wanted, constraints, devices, in_use, left, rules, steps)

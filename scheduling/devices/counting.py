@@ -7,15 +7,17 @@ nodes draw: for each such set it is told what is drawn.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mul
 
 from scheduling.devices.allocator import MAX_CLAIMS
-from scheduling.devices.node_devices import REACHED_BY_OTHERS, NodeDevices, requests_of
+from scheduling.devices.node_devices import REACHED_BY_OTHERS, NodeDevices
 from scheduling.devices.node_index import Pending
 from scheduling.devices.pools import SLICE_COUNTS, are_open
 from scheduling.devices.selection import Rules, tolerated
+from scheduling.devices.steps import StepBudget
+from scheduling.model.devices.asked import requests_of
 from scheduling.model.devices.in_use import InUse
 from scheduling.model.devices.resource_claim import (
     MAX_DEVICES,
@@ -88,7 +90,9 @@ class Counting:
         return needed
 
 
-def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Counting | None:
+def counting(
+    pods: Sequence[Claims], node: NodeDevices, rules: Rules, steps: StepBudget
+) -> Counting | None:
     """Return the counts for pods with such claims; None where counting is not exact."""
     if any(pool.unsupported == SLICE_COUNTS for pool in node.pools):
         return None
@@ -96,6 +100,7 @@ def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Countin
         return None
     if not all(len(claims) <= MAX_CLAIMS and all(map(_countable, claims)) for claims in pods):
         return None
+    node.look(pods, rules, steps)
     drawn_on: dict[DeviceRequest, Candidates] = {}
     for asked in dict.fromkeys(request for claims in pods for request in requests_of(claims)):
         found = _candidates(asked, node, rules)
@@ -103,7 +108,7 @@ def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Countin
             return None
         drawn_on[asked] = found
     sets = set(drawn_on.values())
-    if any(one != other and one & other for one in sets for other in sets):
+    if sum(map(len, sets)) > len(frozenset().union(*sets)):
         return None
     free = {each: sum(node.usable[at].id not in node.in_use for at in each) for each in sets}
     several = (each for each in sets if any(not node.usable[at].local for at in each))
@@ -114,35 +119,43 @@ def counting(pods: Sequence[Claims], node: NodeDevices, rules: Rules) -> Countin
 class DevicesOfSeveralNodes:
     """What pods on their way, to any node, leave of such devices.
 
-    `pending` are all of them, by node; of a node that is not known nothing is.
+    `pending` are all of them, by node. `there` says what a node reaches: None of one that does not
+    exist, whose pods are given nothing.
     """
 
     def __init__(
-        self, pending: Mapping[str, Pending], nodes: Mapping[str, NodeDevices], rules: Rules
+        self,
+        pending: Mapping[str, Pending],
+        there: Callable[[str], NodeDevices | None],
+        rules: Rules,
     ) -> None:
-        self._pending, self._nodes, self._rules = pending, nodes, rules
+        self._pending, self._there, self._rules = pending, there, rules
+        self._drawn: dict[str, Mapping[FarDevices, int] | None] = {}
 
-    def left(self, devices: FarDevices, in_use: InUse) -> int | None:
+    def left(self, devices: FarDevices, in_use: InUse, steps: StepBudget) -> int | None:
         """Return how many are left; None where that depends on an order that is not known."""
         free = sum(each not in in_use for each in devices)
         for name, pods in self._pending.items():
-            if not pods:
+            there = self._there(name) if pods else None
+            if there is None or not there.has_far:
                 continue
-            there = self._nodes.get(name)
-            taken = None if there is None else self._taken(devices, there, pods)
+            taken = self._taken(devices, name, there, steps)
             if taken is None:
                 return None
             free -= taken
         return free
 
-    def _taken(self, devices: FarDevices, there: NodeDevices, pods: Pending) -> int | None:
+    def _taken(
+        self, devices: FarDevices, name: str, there: NodeDevices, steps: StepBudget
+    ) -> int | None:
         """Return how many of these devices pods on their way to one node take."""
-        if not there.has_far:
-            return 0
-        counts = counting([claims for claims, _ in pods], there, self._rules)
-        if counts is None:
+        pods = self._pending[name]
+        if name not in self._drawn:
+            counts = counting([claims for claims, _ in pods], there, self._rules, steps)
+            self._drawn[name] = None if counts is None else counts.drawn_from_afar(pods)
+        drawn = self._drawn[name]
+        if drawn is None:
             return None if self._may_take(devices, there, pods) else 0
-        drawn = counts.drawn_from_afar(pods)
         overlaps = any(each != devices and each & devices for each in drawn)
         return None if overlaps else drawn.get(devices, 0)
 

@@ -83,11 +83,11 @@ class NoPlacement:
 Verdict = Foreseen | NoPlacement | Unknown
 
 
-LeftOf = Callable[[FarDevices, InUse], int | None]
+LeftOf = Callable[[FarDevices, InUse, StepBudget], int | None]
 """Says how many of some devices that several nodes reach are left; None where it is not known."""
 
 
-def _not_known(devices: FarDevices, in_use: InUse) -> None:
+def _not_known(devices: FarDevices, in_use: InUse, steps: StepBudget) -> None:
     """Know of no devices that several nodes reach."""
 
 
@@ -219,7 +219,7 @@ class _Gang:
     ) -> int | Unknown:
         if any(devices != other and devices & other for other in sets):
             return Unsupported(REACHED_BY_OTHERS)
-        left = self._left_of(devices, mixes.node.in_use)
+        left = self._left_of(devices, mixes.node.in_use, self._steps)
         return Undecided(Doubt.OTHERS) if left is None else max(0, left)
 
     def _sure(self, mixes: NodeMixes, held: Iterable[Mix]) -> frozenset[Mix]:

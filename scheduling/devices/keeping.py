@@ -55,7 +55,7 @@ def _leaves_enough(
     asked: Claims, there: OnTheWay, node: NodeDevices, rules: Rules, steps: StepBudget
 ) -> bool:
     decided = [pods for wave in there.waves for pods in wave]
-    counts = counting((asked, *there.kinds), node, rules)
+    counts = counting((asked, *there.kinds), node, rules, steps)
     if counts is not None:
         before = [(claims, 1) for claims in (*there.allocated, *there.perhaps, asked)]
         return counts.leaves(decided, before)

@@ -3,7 +3,7 @@
 A mix is a number of pods for each group; the pods of a group have equal claims.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from math import prod
 
 from scheduling.devices.allocator import EqualPods, allocate
 from scheduling.devices.counting import Counting, FarDevices, counting
-from scheduling.devices.node_devices import NodeDevices, requests_of
+from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.outcome import (
     Allocated,
     Doubt,
@@ -23,8 +23,12 @@ from scheduling.devices.outcome import (
 )
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
+from scheduling.model.devices.asked import requests_of
 from scheduling.model.devices.in_use import InUse
 from scheduling.model.shape.restrictions import Claims
+
+SETS_AT_ONCE = 4
+"""Sets of devices that one step is for where they are counted for a mix."""
 
 MIXES_KEPT = 100_000
 """Mixes of all nodes together of which something is remembered."""
@@ -74,6 +78,7 @@ class NodeMixes:
 
     def _refusal(self, claims: Claims) -> NotAllocated | Unknown | None:
         """A node on which a selector fails is refused, whether the search would reach it or not."""
+        self.node.look([claims], self.rules, self.steps)
         for asked in requests_of(claims):
             for answer in self.node.selections(asked, self.rules):
                 if isinstance(answer, NotAllocated):
@@ -209,20 +214,31 @@ class NodeMixes:
 
     def from_afar(self, mix: Mix) -> Mapping[FarDevices, int]:
         """Return how many devices a mix takes that several nodes reach; they are all counted."""
+        drawn: Counter[FarDevices] = Counter()
+        for count, of_one in zip(mix, self._from_afar, strict=True):
+            for devices, number in of_one.items() if count else ():
+                drawn[devices] += number * count
+        return drawn
+
+    @cached_property
+    def _from_afar(self) -> tuple[Mapping[FarDevices, int], ...]:
+        """Return the same for one pod of each group."""
         found = self._counting
-        return {} if found is None else found.drawn_from_afar(zip(self.groups, mix, strict=True))
+        return tuple(
+            {} if found is None else found.drawn_from_afar([(claims, 1)]) for claims in self.groups
+        )
 
     @cached_property
     def _counting(self) -> Counting | None:
         pods = (*self.groups, *(claims for claims, _ in self.pending))
-        return counting(pods, self.node, self.rules)
+        return counting(pods, self.node, self.rules, self.steps)
 
     @cached_property
     def _counted(self) -> frozenset[Mix]:
         found = self._counting
         if found is None:
             return frozenset()
-        self.steps.spend(len(self.most))
+        self.steps.spend(len(self.most) * (1 + len(found.free) // SETS_AT_ONCE))
         return frozenset(found.held(self.groups, self.most, self.pending))
 
     @cached_property

@@ -2,24 +2,27 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 from scheduling.devices.allocator import Course, EqualPods
 from scheduling.devices.outcome import NotAllocated
 from scheduling.devices.pools import Pool, PoolDevice, are_open
 from scheduling.devices.search.counters import CountersLeft
-from scheduling.devices.selection import Rules, Selected, selected, selections, tolerated
+from scheduling.devices.selection import (
+    Rules,
+    Selected,
+    Selections,
+    selected,
+    selections,
+    tolerated,
+)
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import MOST
+from scheduling.model.devices.asked import least_of, requests_of
 from scheduling.model.devices.capacity import times
 from scheduling.model.devices.in_use import NOTHING, InUse, TakenDevice
-from scheduling.model.devices.resource_claim import (
-    MAX_DEVICES,
-    AllocationMode,
-    ClaimSpec,
-    DeviceRequest,
-)
+from scheduling.model.devices.resource_claim import DeviceRequest
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.shape.restrictions import Claims
 
@@ -27,13 +30,16 @@ REACHED_BY_OTHERS = "devices that several nodes reach"
 
 
 LOOK = 3
-"""Steps for a device of a node that was not looked at before: some 10 us."""
+"""Steps for a device of a node that was not looked at before: some 10 us.
+
+As many are for a selector that is asked about it.
+"""
+
+AT_ONCE = 16
+"""Devices that one step is for where a request was asked about them before."""
 
 PATTERNS_KEPT = 32
 """Kinds of pods for which the pattern of a node is remembered."""
-
-
-CLAIMS_KEPT = 4096
 
 
 class _OfClass(NamedTuple):
@@ -130,6 +136,7 @@ class NodeDevices:
         known = self._remembered.by(rules).selected
         if kinds not in known:
             steps.spend(LOOK * len(self.usable))
+            self.look(kinds, rules, steps)
             if len(known) >= PATTERNS_KEPT:
                 known.clear()
             known[kinds] = self._selected(kinds, rules)
@@ -144,12 +151,23 @@ class NodeDevices:
 
     def selections(self, asked: DeviceRequest, rules: Rules) -> tuple[Selected, ...]:
         """Say of each of the usable devices whether a request selects it."""
+        return self._selections(asked, rules).answers
+
+    def _selections(self, asked: DeviceRequest, rules: Rules) -> Selections:
         known = self._remembered.by(rules).answers
-        if asked not in known:
-            if len(known) >= PATTERNS_KEPT:
-                known.clear()
-            known[asked] = selections(asked, self.usable, rules)
-        return known[asked]
+        if asked in known:
+            return Selections(known[asked])
+        if len(known) >= PATTERNS_KEPT:
+            known.clear()
+        found = selections(asked, self.usable, rules)
+        known[asked] = found.answers
+        return found
+
+    def look(self, pods: Iterable[Claims], rules: Rules, steps: StepBudget) -> None:
+        """Spend steps for all that such pods ask for, and for what selectors were not asked yet."""
+        for asked in dict.fromkeys(request for claims in pods for request in requests_of(claims)):
+            steps.spend(1 + len(self.usable) // AT_ONCE)
+            steps.spend(LOOK * self._selections(asked, rules).evaluated)
 
     def is_surely_selected(self, pods: Iterable[Claims], rules: Rules) -> bool:
         """Say whether of each device it is known if what the pods ask for selects it."""
@@ -310,40 +328,6 @@ class NodeDevices:
             return int(found.id not in self.in_use)
         before, capacities = self.in_use.consumed(found.id) or (), found.device.capacities or ()
         return times((each.capacity or () for each in requests), before, capacities)
-
-
-@lru_cache(maxsize=CLAIMS_KEPT)
-def least_of(claims: Claims) -> int:
-    """Return how many devices a pod with these claims is given at least.
-
-    Of a claim that asks for more than it may be given one too many counts, and no more: it may ask
-    for any number of 64 bits.
-    """
-    return sum(min(_least_of_claim(claim), MAX_DEVICES + 1) for claim in claims)
-
-
-@lru_cache(maxsize=CLAIMS_KEPT)
-def promised_to(claims: Claims) -> int:
-    """Return the same of a pod on its way: none where a claim asks for more than it may have."""
-    most = max(map(_least_of_claim, claims), default=0)
-    return least_of(claims) if most <= MAX_DEVICES else 0
-
-
-def _least_of_claim(claim: ClaimSpec) -> int:
-    return sum(min(map(_least, request.alternatives), default=0) for request in claim.requests)
-
-
-def _least(asked: DeviceRequest) -> int:
-    if asked.unsupported:
-        return 0  # it may be for devices that others have
-    return 1 if asked.mode is AllocationMode.ALL else asked.count
-
-
-def requests_of(claims: Claims) -> Iterable[DeviceRequest]:
-    """Yield what the claims of a pod ask for, alternatives included."""
-    for claim in claims:
-        for request in claim.requests:
-            yield from request.alternatives
 
 
 def selection(asked: DeviceRequest, found: PoolDevice, rules: Rules) -> Selected:

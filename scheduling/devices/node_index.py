@@ -1,7 +1,7 @@
 """Keeps the devices of each node, and which nodes are alike, from one moment to the next."""
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from operator import is_
@@ -25,6 +25,9 @@ Kinds = tuple[Claims, ...]
 
 KINDS_KEPT = 16
 """Kinds of pods for which it is remembered which nodes are alike."""
+
+TEXTS_AT_ONCE = 8
+"""Selectors whose reading of a device is no step more than looking at it."""
 
 PATTERNS_KEPT, SKETCHES_KEPT = 4_096, 50_000
 """Patterns of nodes for all kinds of pods together; sketches for one kind."""
@@ -226,6 +229,7 @@ class NodeDevicesIndex:
         known = self.patterns[kinds]
         texts = texts_of(kinds, self.rules)
         for each in at[known.row[at] < 0].tolist():
+            self._spend_on_texts(texts or (), nodes[each], steps)
             sketch = None if texts is None else self._sketch(known, each, texts)
             if sketch in known.sketches:
                 steps.spend(LOOK * self.slices.number_of_devices(nodes[each].name))
@@ -234,6 +238,11 @@ class NodeDevicesIndex:
                 known.row[each] = self._number(known, kinds, nodes[each], sketch, steps)
             self.looks += 1
         return known.row[at]
+
+    def _spend_on_texts(self, texts: Sequence[str], node: Node, steps: StepBudget) -> None:
+        """Spend steps for what many selectors read of the devices of a node."""
+        many = len(texts) // TEXTS_AT_ONCE
+        steps.spend(many and many * self.slices.number_of_devices(node.name))
 
     def most_on(self, kinds: Kinds, claims: Claims, nodes: tuple[Node, ...]) -> Amounts:
         """Return for how many pods with these claims, of these kinds, nodes have devices at most.

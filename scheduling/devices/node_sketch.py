@@ -8,9 +8,9 @@ from collections.abc import Hashable, Sequence
 from itertools import chain
 from operator import attrgetter
 
-from scheduling.devices.node_devices import requests_of
 from scheduling.devices.pools import PoolKey, SliceIndex, Taken
 from scheduling.devices.selection import Rules
+from scheduling.model.devices.asked import requests_of
 from scheduling.model.devices.resource_slice import ResourceSlice
 from scheduling.model.devices.selectors import Selectors
 from scheduling.model.shape.restrictions import Claims

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scheduling.devices.mixes import KeptMixes
-from scheduling.devices.node_devices import least_of, promised_to
 from scheduling.devices.node_index import DeviceFacts, Kinds, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
 from scheduling.model.amounts import Amounts
+from scheduling.model.devices.asked import least_of, promised_to
 from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.node import Node
 from scheduling.model.shape.restrictions import Claims

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scheduling.devices.outcome import NotAllocated, Refusal, Unsupported
 from scheduling.devices.pools import PoolDevice
@@ -42,6 +43,13 @@ class Rules:
 Selected = bool | NotAllocated | Unsupported
 
 
+class Selections(NamedTuple):
+    """Of each device whether a request selects it; for so many of them selectors were asked."""
+
+    answers: tuple[Selected, ...]
+    evaluated: int = 0
+
+
 def selected(asked: DeviceRequest, found: PoolDevice, rules: Rules) -> Selected:
     """Say whether the request selects a device; its class is known.
 
@@ -63,31 +71,29 @@ def selected(asked: DeviceRequest, found: PoolDevice, rules: Rules) -> Selected:
     return found.reached
 
 
-def selections(
-    asked: DeviceRequest, devices: Sequence[PoolDevice], rules: Rules
-) -> tuple[Selected, ...]:
+def selections(asked: DeviceRequest, devices: Sequence[PoolDevice], rules: Rules) -> Selections:
     """Say of each device whether a request selects it; of an unknown class it selects none.
 
     Devices in which the selectors see the same are asked about once, whatever their nodes.
     """
     if asked.device_class not in rules.classes:
-        return (False,) * len(devices)
-    if len(rules.answers) >= REQUESTS_KEPT:
+        return Selections((False,) * len(devices))
+    if len(rules.answers) >= REQUESTS_KEPT and asked not in rules.answers:
         rules.answers.clear()
     known: dict[Hashable, bool] = rules.answers.setdefault(asked, {})
     if len(known) >= SEEN_KEPT:
         known.clear()
     contents = [each.device.content for each in devices]
-    found: list[Selected] = []
+    found, evaluated = list[Selected](), 0
     for each, seen in zip(devices, rules.selectors.seen(rules.texts(asked), contents), strict=True):
         key = seen, each.reached, each.unsupported
         answer: Selected | None = known.get(key) if seen is not None else None
         if answer is None:
-            answer = selected(asked, each, rules)
+            answer, evaluated = selected(asked, each, rules), evaluated + 1
             if seen is not None and isinstance(answer, bool):
                 known[key] = answer  # an error may be for the sake of what none of them sees
         found.append(answer)
-    return tuple(found)
+    return Selections(tuple(found), evaluated)
 
 
 def tolerated(asked: DeviceRequest, found: PoolDevice, features: Features) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from scheduling.devices.outcome import NotAllocated, Refusal, Unsupported
 from scheduling.devices.pools import Pool, PoolDevice
 from scheduling.devices.selection import Rules, Selected, selected
+from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.capacity import Thousandths, leaves, taken_by
 from scheduling.model.devices.in_use import InUse
 from scheduling.model.devices.resource_claim import (
@@ -27,6 +28,10 @@ FULL_SHARED = (
     "kube-scheduler differ (ask for a number of devices)"
 )
 UNREAD_CAPACITY = "a capacity of a device that is not counted in thousandths up to 2^62"
+
+
+ASKED_AT_ONCE = 4
+"""Alternatives that one step is for where they are checked."""
 
 
 class Refused(Exception):  # noqa: N818 # it ends a search from within, and never leaves the package
@@ -87,12 +92,15 @@ def wanted_by(
     devices: Sequence[PoolDevice],
     in_use: InUse,
     rules: Rules,
+    steps: StepBudget,
 ) -> WantedClaim:
     """Return what a claim wants; Refused where kube-scheduler would not begin to search."""
     if claim.unsupported:
         raise Refused(Unsupported(", ".join(claim.unsupported)))
+    steps.spend(sum(len(each.alternatives) for each in claim.requests) // ASKED_AT_ONCE)
     found = tuple(
-        tuple(_alternatives(request, pools, devices, in_use, rules)) for request in claim.requests
+        tuple(_alternatives(request, pools, devices, in_use, rules, steps))
+        for request in claim.requests
     )
     if sum(min(each.number for each in request) for request in found) > MAX_DEVICES:
         raise Refused(NotAllocated(Refusal.TOO_MANY_DEVICES))
@@ -105,6 +113,7 @@ def _alternatives(
     devices: Sequence[PoolDevice],
     in_use: InUse,
     rules: Rules,
+    steps: StepBudget,
 ) -> Iterator[Wanted]:
     if request.first_available and not rules.features.prioritized_list:
         raise Refused(NotAllocated(Refusal.FEATURE_OFF, PRIORITIZED_LIST))
@@ -118,7 +127,7 @@ def _alternatives(
         if asked.mode is AllocationMode.EXACT_COUNT:
             yield Wanted(full, request.name, names, asked, asked.count)
         else:
-            every = _every(asked, pools, devices, in_use, rules)
+            every = _every(asked, pools, devices, in_use, rules, steps)
             yield Wanted(full, request.name, names, asked, len(every), every)
 
 
@@ -135,6 +144,7 @@ def _every(
     devices: Sequence[PoolDevice],
     in_use: InUse,
     rules: Rules,
+    steps: StepBudget,
 ) -> tuple[int, ...]:
     """Return the positions of all devices that are selected, which takes pools that are whole.
 
@@ -146,6 +156,7 @@ def _every(
         if pool.incomplete or pool.invalid:
             why = Refusal.POOL_INCOMPLETE if pool.incomplete else Refusal.POOL_INVALID
             raise Refused(NotAllocated(why, "/".join(pool.key)))
+    steps.spend(len(devices))
     return tuple(
         position
         for position, found in enumerate(devices)

@@ -12,7 +12,7 @@ from itertools import chain
 
 import numpy as np
 
-from scheduling.devices.counting import DevicesOfSeveralNodes, FarDevices
+from scheduling.devices.counting import DevicesOfSeveralNodes
 from scheduling.devices.gang import (
     ClaimGroup,
     Foreseen,
@@ -22,7 +22,7 @@ from scheduling.devices.gang import (
     foresee,
 )
 from scheduling.devices.mixes import Unknown
-from scheduling.devices.node_devices import least_of, requests_of
+from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import Kinds, Pending
 from scheduling.devices.outcome import NotAllocated, Refusal
 from scheduling.devices.room import DeviceRoom
@@ -31,8 +31,8 @@ from scheduling.devices.sharing import PartedGroups
 from scheduling.devices.steps import StepBudget
 from scheduling.filters.free_capacity import Distribution, FreeCapacity
 from scheduling.model.amounts import LIMIT, Amounts, Mask, Positions
+from scheduling.model.devices.asked import least_of, requests_of
 from scheduling.model.devices.class_requests import resources_of
-from scheduling.model.devices.in_use import InUse
 from scheduling.model.node import Node
 from scheduling.model.pod import PodShape
 from scheduling.model.shape.restrictions import Claims
@@ -67,11 +67,11 @@ def place_with_devices(
     resources = dict(sorted(needed(demand).items()))
     groups = PartedGroups.of_groups([_group(*each, resources) for each in demand])
     budget = StepBudget(max(0, steps) // DEVICE_STEPS)
+    far = DevicesOfSeveralNodes(devices.pending, partial(_reached, room, devices), devices.rules)
     found: Verdict = NoPlacement((), ())
     for offers in _portions(demand, resources, room, budget):
         parted = (replace(offer, most=groups.most(offer.most)) for offer in offers)
-        left_of = partial(_left, room, devices)
-        answer = foresee(groups.parts, parted, devices.rules, budget, left_of, devices.kept)
+        answer = foresee(groups.parts, parted, devices.rules, budget, far.left, devices.kept)
         found = groups.joined(answer)
         if isinstance(found, Foreseen) and not any(found.waves):
             break
@@ -83,11 +83,10 @@ def place_with_devices(
     return found, spent
 
 
-def _left(room: FreeCapacity, devices: DeviceRoom, of: FarDevices, in_use: InUse) -> int | None:
-    """Return how many devices that several nodes reach pods on their way leave."""
-    nodes, index = room.columns.traits.nodes, room.columns.index
-    there = {n: devices.nodes.of(nodes[index[n]]) for n in devices.pending if n in index}
-    return DevicesOfSeveralNodes(devices.pending, there, devices.rules).left(of, in_use)
+def _reached(room: FreeCapacity, devices: DeviceRoom, name: str) -> NodeDevices | None:
+    """Return the devices that a node reaches; None where there is no such node."""
+    at = room.columns.index.get(name)
+    return None if at is None else devices.nodes.of(room.columns.traits.nodes[at])
 
 
 def _with_unknown_classes(found: NoPlacement, demand: Demand, rules: Rules) -> NoPlacement:

@@ -2,12 +2,19 @@
 
 from dataclasses import replace
 
+import pytest
+
 from kube.devices.selectors import CelSelectors
+from scheduling.cycle import Settings
+from scheduling.devices.counting import counting as count
+from scheduling.devices.node_devices import LOOK
 from scheduling.devices.node_index import DeviceFacts
 from scheduling.devices.selection import Rules
+from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.model.devices.resource_slice import Device, DeviceContent
 from scheduling.model.devices.selectors import Answer
 from scheduling.model.verdict import Admitted, Reason, Refusal
+from scheduling.placement.claimed_devices import DEVICE_STEPS
 from tests.builders import columns, gang, group, node
 from tests.scheduling.devices.builders import (
     DRIVER,
@@ -17,6 +24,7 @@ from tests.scheduling.devices.builders import (
     counters,
     device,
     exactly,
+    on_node,
     partition,
     slice_of,
 )
@@ -65,6 +73,27 @@ def test_nodes_whose_devices_are_promised_are_not_looked_at() -> None:
     found, _ = decide(WORLD, known, first, second)
     assert all(isinstance(each, Admitted) for each in found.values())
     assert selectors.asked == 8
+
+
+def test_a_claim_with_many_alternatives_is_looked_at_as_far_as_the_steps_of_a_gang_go() -> None:
+    """Each of 256 alternatives has a selector, and may be meant for any of 5,000 devices."""
+    known, selectors = counting(facts(dict.fromkeys(NAMES, typed(128))))
+    kinds = [[exactly(f"type={at}-{n}", name=f"{n}") for n in range(8)] for at in range(32)]
+    found, memory = decide(WORLD, known, workers("g", 1, claiming(claim(*map(tuple, kinds)))))
+    refused = found["g"]
+    assert isinstance(refused, Refusal)
+    assert refused.reason is Reason.UNDECIDED
+    assert "the steps of the search were used up" in refused.message
+    most = Settings().search_steps // DEVICE_STEPS // LOOK
+    assert most // 2 < selectors.asked < most + 128
+    assert isinstance(decide(WORLD, known, workers("h", 1, TYPED), memory=memory)[0]["h"], Admitted)
+
+
+def test_counting_devices_for_many_requests_costs_steps() -> None:
+    many = (claim(*[exactly(f"type={at}") for at in range(32)]),)
+    steps = StepBudget(1000)
+    with pytest.raises(OutOfSteps):
+        count([many], on_node(*typed(128)), RULES, steps)
 
 
 def test_nodes_whose_partitions_are_promised_are_left_out() -> None:

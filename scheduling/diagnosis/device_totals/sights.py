@@ -10,6 +10,7 @@ from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import NodeDevicesIndex, Pending
 from scheduling.devices.pools import PoolDevice
 from scheduling.devices.selection import Rules
+from scheduling.devices.steps import StepBudget
 from scheduling.model.devices.in_use import InUse
 from scheduling.model.node import Node
 
@@ -75,5 +76,9 @@ def drawn_from_afar(
 
 
 def _drawn_on(found: NodeDevices, pods: Pending, rules: Rules) -> Mapping[FarDevices, int]:
-    counts = counting([claims for claims, _ in pods], found, rules) if found.has_far else None
+    counts = (
+        counting([claims for claims, _ in pods], found, rules, StepBudget(10000))
+        if found.has_far
+        else None
+    )
     return counts.drawn_from_afar(pods) if counts else {}

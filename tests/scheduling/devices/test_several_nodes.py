@@ -56,7 +56,7 @@ class World:
 
     def verdict(self, gang: Sequence[ClaimGroup]) -> Verdict:
         nodes, most = self.nodes, tuple(each.count for each in gang)
-        left = DevicesOfSeveralNodes(self.pending, nodes, RULES).left
+        left = DevicesOfSeveralNodes(self.pending, nodes.get, RULES).left
         offers = [NodeOffer([n], of, most, (), self.pending.get(n, ())) for n, of in nodes.items()]
         return foresee(gang, offers, RULES, StepBudget(STEPS), left)
 
@@ -119,6 +119,12 @@ def test_pods_on_their_way_to_other_nodes_take_such_devices_too() -> None:
     assert isinstance(found.verdict([ClaimGroup((FAR,), 2)]), NoPlacement)
     unknown = world({"a": 0, "b": 1}, far(2), pending={"b": (claim(exactly()),)})
     assert unknown.verdict([ClaimGroup((FAR,), 1)]) == Undecided(Doubt.OTHERS)
+
+
+def test_pods_on_a_node_that_does_not_exist_take_nothing() -> None:
+    """A tenant may name any node in a pod, and would leave all others in doubt."""
+    found = world({"a": 0}, far(1), pending={"gone": (FAR,)})
+    assert isinstance(found.verdict([ClaimGroup((FAR,), 1)]), Foreseen)
 
 
 def test_pods_that_share_a_claim_for_such_devices_are_not_refused_for_one_node() -> None:
