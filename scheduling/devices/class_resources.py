@@ -7,7 +7,7 @@ out of what its node offers. Devices that claims share or that several nodes rea
 alone: `scheduling/diagnosis/device_totals` counts these.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from scheduling.devices.allocator import allocate
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import NodeDevicesIndex, Pending
-from scheduling.devices.outcome import Allocated
+from scheduling.devices.outcome import Allocated, Undecided
 from scheduling.devices.selection import Rules
 from scheduling.devices.steps import StepBudget
 from scheduling.model.amounts import OF_CLASS, Amounts
@@ -29,6 +29,12 @@ MOST_CLASSES = 20
 
 STEPS = 10_000
 """What foreseeing the devices of one pod may take."""
+
+STEPS_OF_ALL = 400_000
+"""What it may take for all pods of one count, some 0.4 s: metrics are told while pods wait."""
+
+FOR_A_POD = 5
+"""Steps for a pod beside those of its search."""
 
 NONE: frozenset[DeviceID] = frozenset()
 
@@ -55,15 +61,55 @@ def class_resource(name: str) -> str:
     return OF_CLASS + name
 
 
+class Foreseeing:
+    """Foresees what pods on their way will get: all pods of one count within common steps.
+
+    Of pods whose devices are not foreseen within these nothing is promised. Equal ones are not
+    tried again.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.steps = StepBudget(STEPS_OF_ALL)
+        self._rules, self._open = rules, set[Claims]()
+
+    def promised(self, node: NodeDevices, pending: Pending) -> frozenset[DeviceID]:
+        """Return the devices that pods on their way to a node will get."""
+        return self.in_use_after(node, pending).devices - node.in_use.devices
+
+    def in_use_after(self, node: NodeDevices, pending: Pending) -> InUse:
+        """Return what is in use once they have theirs."""
+        taken = node.in_use
+        for claims, count in pending:
+            for _ in range(count):
+                after = self.after_one(node, taken, claims)
+                if after is None:
+                    break  # nor do the others, which are equal
+                taken = after
+        return taken
+
+    def after_one(self, node: NodeDevices, taken: InUse, claims: Claims) -> InUse | None:
+        """Return what is in use after one more pod; None where it gets nothing, or that is open."""
+        if claims in self._open or self.steps.left < FOR_A_POD:
+            return None
+        budget = StepBudget(min(STEPS, self.steps.left))
+        before, found = budget.left, allocate(claims, node.pools, taken, self._rules, budget)
+        self.steps.left -= FOR_A_POD + before - max(0, budget.left)
+        if isinstance(found, Undecided):
+            self._open.add(claims)
+        if not isinstance(found, Allocated):
+            return None
+        return taken.plus(each for each in found.given if not each.admin_access)
+
+
 def with_classes(
     nodes: NodeSnapshot, devices: NodeDevicesIndex, pending: Mapping[str, Pending]
 ) -> ClassResources:
     """Count the devices of each class on each node; `pending` are the pods that are to come."""
-    counts = _Counts(len(nodes.names))
+    counts, foreseeing = _Counts(len(nodes.names)), Foreseeing(devices.rules)
     for at, node in enumerate(nodes.nodes):
         found, pods = devices.of(node), pending.get(node.name, ())
         if found.usable:
-            promised = foreseen(found, pods, devices.rules) if pods else NONE
+            promised = foreseeing.promised(found, pods) if pods else NONE
             counts.add(at, node.name, found, promised, devices.rules)
     kept = counts.there.largest()
     if not kept:
@@ -108,23 +154,3 @@ class _Rows:
 
     def largest(self) -> Sequence[str]:
         return sorted(self._of, key=lambda name: (-sum(self._of[name]), name))[:MOST_CLASSES]
-
-
-def foreseen(node: NodeDevices, pending: Pending, rules: Rules) -> frozenset[DeviceID]:
-    """Return the devices that pods on their way will get, as far as that is foreseen."""
-    return in_use_after(node, pending, rules).devices - node.in_use.devices
-
-
-def in_use_after(node: NodeDevices, pending: Pending, rules: Rules) -> InUse:
-    """Return what is in use once pods on their way have theirs, as far as that is foreseen."""
-    taken = node.in_use
-    for claims in _each(pending):
-        outcome = allocate(claims, node.pools, taken, rules, StepBudget(STEPS))
-        if isinstance(outcome, Allocated):
-            taken = taken.plus(each for each in outcome.given if not each.admin_access)
-    return taken
-
-
-def _each(pending: Iterable[tuple[Claims, int]]) -> Iterator[Claims]:
-    for claims, count in pending:
-        yield from [claims] * count

@@ -14,8 +14,8 @@ from kube.devices.selectors import CelSelectors
 from reservation.slots import SlotKind, vacant_slots
 from scheduling.devices.class_resources import (
     ClassResources,
+    Foreseeing,
     class_resource,
-    foreseen,
     with_classes,
 )
 from scheduling.devices.node_devices import NodeDevices
@@ -136,21 +136,22 @@ def _promised(
     by_node: defaultdict[str, list[tuple[Holder, Claims]]] = defaultdict(list)
     for holder, node, claims in coming:
         by_node[node].append((holder, claims))
+    foreseeing = Foreseeing(devices.rules)
     for name, pods in by_node.items():
         if name in nodes.index:
             found = devices.of(nodes.nodes[nodes.index[name]])
-            for holder, ids in _one_by_one(found, pods, devices.rules):
+            for holder, ids in _one_by_one(found, pods, foreseeing):
                 yield from _devices(holder, name, found, ids, devices.rules)
 
 
 def _one_by_one(
-    found: NodeDevices, pods: Sequence[tuple[Holder, Claims]], rules: Rules
+    found: NodeDevices, pods: Iterable[tuple[Holder, Claims]], foreseeing: Foreseeing
 ) -> Iterator[tuple[Holder, frozenset[DeviceID]]]:
     """Yield what each of the pods on their way to a node will get."""
-    before: frozenset[DeviceID] = frozenset()
-    for at, (holder, _) in enumerate(pods, 1):
-        after = foreseen(found, tuple((claims, 1) for _, claims in pods[:at]), rules)
-        yield holder, after - before
+    before = found.in_use
+    for holder, claims in pods:
+        after = foreseeing.after_one(found, before, claims) or before
+        yield holder, after.devices - before.devices
         before = after
 
 

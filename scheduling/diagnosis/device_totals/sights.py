@@ -4,13 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from scheduling.devices.class_resources import in_use_after
+from scheduling.devices.class_resources import STEPS_OF_ALL, Foreseeing
 from scheduling.devices.counting import FarDevices, counting
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import NodeDevicesIndex, Pending
 from scheduling.devices.pools import PoolDevice
 from scheduling.devices.selection import Rules
-from scheduling.devices.steps import StepBudget
+from scheduling.devices.steps import OutOfSteps, StepBudget
 from scheduling.model.devices.in_use import InUse
 from scheduling.model.node import Node
 
@@ -36,11 +36,12 @@ def sights(
 ) -> Iterator[Sight]:
     """Yield shared devices by node, in the node's pool, then far ones in that of their driver."""
     far: defaultdict[Hashable, list[Sight]] = defaultdict(list)
+    foreseeing = Foreseeing(devices.rules)
     for node in nodes:
         found = devices.of(node)
         shared = tuple(n for n, each in enumerate(found.usable) if each.shared and each.local)
         if shared:
-            after = in_use_after(found, pending.get(node.name, ()), devices.rules)
+            after = foreseeing.in_use_after(found, pending.get(node.name, ()))
             yield Sight(pool_of(node), 1, found, shared, after)
         if found.has_far:
             for key, at in _far_by_pool(found).items():
@@ -66,19 +67,25 @@ def is_far(each: PoolDevice) -> bool:
 def drawn_from_afar(
     nodes: Iterable[Node], devices: NodeDevicesIndex, pending: Mapping[str, Pending]
 ) -> Mapping[FarDevices, int]:
-    """Return how many far devices pods on their way take, by set, where counting says it."""
+    """Return how many far devices pods on their way take, by set, where counting says it.
+
+    Nodes to which it does not get within the steps of one count are left out.
+    """
     drawn: Counter[FarDevices] = Counter()
+    steps = StepBudget(STEPS_OF_ALL)
     for node in nodes:
         pods = pending.get(node.name, ())
-        if pods:
-            drawn.update(_drawn_on(devices.of(node), pods, devices.rules))
+        try:
+            drawn.update(_drawn_on(devices.of(node), pods, devices.rules, steps) if pods else {})
+        except OutOfSteps:
+            break
     return drawn
 
 
-def _drawn_on(found: NodeDevices, pods: Pending, rules: Rules) -> Mapping[FarDevices, int]:
-    counts = (
-        counting([claims for claims, _ in pods], found, rules, StepBudget(10000))
-        if found.has_far
-        else None
-    )
+def _drawn_on(
+    found: NodeDevices, pods: Pending, rules: Rules, steps: StepBudget
+) -> Mapping[FarDevices, int]:
+    if not found.has_far:
+        return {}
+    counts = counting([claims for claims, _ in pods], found, rules, steps)
     return counts.drawn_from_afar(pods) if counts else {}

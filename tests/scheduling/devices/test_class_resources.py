@@ -1,15 +1,21 @@
 """Devices by claim are counted by class and node: there, taken, promised."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+import pytest
+
+from scheduling.devices import allocator
 from scheduling.devices.class_resources import (
     MOST_CLASSES,
+    STEPS_OF_ALL,
     ClassResources,
     class_resource,
     is_class,
     with_classes,
 )
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
+from scheduling.devices.outcome import Outcome
 from scheduling.devices.pools import by_pool
 from scheduling.devices.selection import Rules
 from scheduling.diagnosis.holes import GpuPools, Pool, pools
@@ -120,3 +126,36 @@ def test_of_many_classes_those_with_the_most_devices_are_counted() -> None:
     assert len(found.names) == MOST_CLASSES
     assert class_resource("a-rare") not in found.names
     assert class_resource("c00") in found.names
+
+
+def hard(number: int) -> tuple[ClaimSpec, ...]:
+    """Return what no search decides soon: any devices, and one more that does not exist."""
+    most = DeviceRequest(f"most-{number}", "gpu", count=10)
+    return (ClaimSpec((Request("most", most), Request("none", DeviceRequest("r", "big")))),)
+
+
+def test_pods_whose_devices_take_long_to_foresee_share_the_steps_of_one_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tenant may make any number of them, and the metrics wait for the count."""
+    spent: list[int] = []
+    search = allocator.allocate
+
+    def noted(*asked: Any) -> Outcome:
+        before, found = asked[-1].left, search(*asked)
+        spent.append(before - asked[-1].left)
+        return found
+
+    monkeypatch.setattr("scheduling.devices.class_resources.allocate", noted)
+    slices = [slice_of([device(f"d{n:02}") for n in range(24)], each) for each in "ab"]
+    pending = {
+        "a": ((claims("gpu"), 1), *((hard(number), 99) for number in range(60))),
+        "b": ((hard(0), 1), (claims("gpu"), 1)),
+    }
+    found = counted(*slices, pending=pending)
+    assert sum(spent) <= STEPS_OF_ALL
+    assert found.reserved[("a", GPU)] == 1
+    few = {"a": ((hard(0), 99),), "b": ((hard(0), 1), (claims("gpu"), 1))}
+    spent.clear()
+    assert counted(*slices, pending=few).reserved == {("b", GPU): 1}
+    assert len(spent) == 2, "equal ones are tried once"

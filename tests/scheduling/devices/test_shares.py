@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.devices.allocator import COUNTERS_OF_SHARES, allocate
-from scheduling.devices.class_resources import foreseen
+from scheduling.devices.class_resources import Foreseeing
 from scheduling.devices.gang import ClaimGroup, Foreseen, NodeOffer, NoPlacement, foresee
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.outcome import Allocated, NotAllocated, Outcome, Refusal, Unsupported
@@ -215,7 +215,7 @@ def test_pods_that_take_different_shares_come_in_waves_where_the_order_decides()
 
 def test_shares_that_are_to_come_are_not_devices_to_be_shown() -> None:
     node = on_node(shared("a", memory=40))
-    assert foreseen(node, (((HALF,), 2),), RULES) == frozenset()
+    assert Foreseeing(RULES).promised(node, (((HALF,), 2),)) == frozenset()
 
 
 def test_nodes_of_which_other_shares_are_taken_are_not_alike() -> None:
