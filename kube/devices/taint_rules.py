@@ -17,7 +17,8 @@ from scheduling.model.node import Taint
 class DeviceTaintRule:
     """A rule: it taints devices of this driver, pool and name, where each is None for any.
 
-    `unsupported` names what was not understood: the devices it selects are then not, either.
+    `unsupported` names what was not understood: the devices it selects are then not, either. It
+    may be that the rule taints none of them, so their taints stay.
     """
 
     name: str
@@ -65,6 +66,6 @@ def _tainted(device: Device, rules: Sequence[DeviceTaintRule]) -> Device:
     unsupported = {name for rule in own for name in rule.unsupported}
     return replace(
         device,
-        taints=(*device.taints, *(rule.taint for rule in own)),
+        taints=(*device.taints, *(rule.taint for rule in own if not rule.unsupported)),
         unsupported=tuple(sorted({*device.unsupported, *unsupported})),
     )
