@@ -51,6 +51,8 @@ CLAIMS = [
     claim((exactly("type=X", count=2, name="x"), Y), exactly()),
     claim(every("type=X")),
     claim(every("numa=0"), exactly()),
+    claim((every("type=X", name="x"), Y), match="numa"),
+    claim((every(name="all"), PAIR), match="numa"),
     claim(some(memory=2)),
     claim(some(memory=3)),
     claim(some(memory=1), some(memory=2)),
