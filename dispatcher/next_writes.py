@@ -267,7 +267,7 @@ def _next_attempt(look: Look, turn: Turn, before: GangDispatch, attempt: int) ->
 
 def _withdraw_all(look: Look, but: GangDispatch | None = None) -> Iterator[Written]:
     """Withdraw all GangOffers but that of one record: what has ended says so until it goes."""
-    look.view.leave.silent = {}
+    look.view.leave.forget_reasons()
     kept = (but.cluster, but.attempt) if but is not None else None
     for name, answer in look.all_answers():
         if not answer.is_withdrawn and (name, answer.attempt) != kept:

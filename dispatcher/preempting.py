@@ -31,7 +31,7 @@ def let_stop_gangs(
     given, wall, leave = given_of(dispatch), look.moment.wall, look.view.leave
     leave.note(given)
     if dispatch.cluster:
-        leave.silent = {}
+        leave.forget_reasons()
         return
     leave.hear({name: _reason(look, name) for name in asked}, look.moment.now)
     if given is not None and not given.is_over(wall):

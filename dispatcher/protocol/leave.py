@@ -58,6 +58,10 @@ class Leave:
         self.reasons |= said
         self.silent = {name: self.silent.get(name, now) for name in said if not said[name]}
 
+    def forget_reasons(self) -> None:
+        """Begin anew with what members say: it is found elsewhere, or asked for no more."""
+        self.reasons, self.silent = {}, {}
+
     def waits_until(self) -> float:
         """Return when all that are asked have said why they have no room, or count as such."""
         return max(self.silent.values(), default=-math.inf) + SILENT_SECONDS

@@ -190,6 +190,18 @@ def test_a_leader_remembers_no_more_of_it_from_turn_to_turn() -> None:
     assert size() <= before
 
 
+def test_reasons_from_before_a_gang_was_sent_are_forgotten() -> None:
+    """Or leave would be given before each member was asked again."""
+    world = full(east=0, west=0)
+    world.settle(10.0)
+    leave = world.state.known.views["uid-train"].leave
+    assert leave.reasons.keys() == {"east", "west"}
+    world.members["west"].room = 1
+    world.settle(10.0)
+    assert world.runs() == {"train": ["west"]}
+    assert not leave.reasons
+
+
 def test_a_further_attempt_within_its_time_has_the_same_member() -> None:
     world = full(east=0, west=0)
     world.settle(10.0)
