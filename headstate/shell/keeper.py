@@ -119,10 +119,11 @@ class Keeper:
         answering = {name: each for name, each in seen.items() if each is not None}
         if self._primary in answering and self._is_due("survey", settings.survey_seconds):
             await self._survey(self._primary)
-        await self._set_users(answering, keys)
+        heads = self._mine()
+        await self._set_users(heads, answering, keys)
         await self._set_passwords(keys)
         if suffices(answering, len(settings.servers), self._primary):
-            await self._write_secrets(keys)
+            await self._write_secrets(heads, keys)
             await self._clear(answering)
         else:
             await self._tell_of_outage(len(answering))
@@ -149,9 +150,10 @@ class Keeper:
     def _mine(self) -> dict[str, Head]:
         return {each.uid: each for each in self._heads() if each.secret is not None}
 
-    async def _set_users(self, answering: dict[str, Seen], keys: Keys) -> None:
+    async def _set_users(
+        self, wanted: Collection[str], answering: dict[str, Seen], keys: Keys
+    ) -> None:
         """Set what each server lacks; one that fails at it counts as one that does not answer."""
-        wanted = self._mine()
         rules = _Rules(keys, self._wanted[1])
         self._compared &= {*answering}
         for name, seen in [*answering.items()]:
@@ -180,19 +182,22 @@ class Keeper:
 
     # ---- Secrets
 
-    async def _write_secrets(self, keys: Keys) -> None:
-        """Write Secrets that are missing, some at one look; the next look does the others."""
+    async def _write_secrets(self, heads: Mapping[str, Head], keys: Keys) -> None:
+        """Write missing Secrets of heads that have users by now, some at one look.
+
+        A RayCluster that came while users were set has none yet: the next look does it.
+        """
         due = (
             head
-            for head in self._missing(keys.users[0])
+            for head in self._missing(heads, keys.users[0])
             if self._is_due(("secret", head.uid), self._pause(head))
         )
         free = asyncio.Semaphore(self._settings.concurrency)
         some = [*islice(due, SECRETS_AT_ONE_LOOK)]
         await asyncio.gather(*(self._write_secret(each, keys, free) for each in some))
 
-    def _missing(self, key: bytes) -> list[Head]:
-        heads, before = self._mine(), self._written
+    def _missing(self, heads: Mapping[str, Head], key: bytes) -> list[Head]:
+        before = self._written
         self._written = {uid: told for uid, told in before.items() if uid in heads}
         return [each for uid, each in heads.items() if is_missing(each, key, before.get(uid))]
 

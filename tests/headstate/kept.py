@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +38,8 @@ class FakeServers:
         self.passwords: list[tuple[str, ...]] = []
         self.cut: str = ""
         """The step at which the program is killed."""
+        self.meanwhile: dict[str, Callable[[], None]] = {}
+        """What happens during a step."""
 
     def use(self, passwords: Sequence[str]) -> None:
         assert passwords
@@ -62,6 +64,7 @@ class FakeServers:
         if name in self.dead | self.refusing:
             raise Lost(name)
         self.done.append(f"{what} {name}")
+        self.meanwhile.pop(what, lambda: None)()
 
     async def set_users(self, name: str, rules: Mapping[str, Sequence[str]]) -> None:
         self._step("set", name)

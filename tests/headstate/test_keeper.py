@@ -20,6 +20,18 @@ async def test_users_are_on_all_servers_before_the_secret_is_written(world: Worl
     assert world.cluster.pointed == [("a", 1)]
 
 
+async def test_a_cluster_that_comes_while_users_are_set_gets_its_secret_at_the_next_look(
+    world: World,
+) -> None:
+    world.cluster.add(head(1))
+    world.servers.meanwhile["passwords"] = lambda: world.cluster.add(head(2))
+    await world.keeper.look()
+    assert [*world.cluster.secrets] == ["muster-redis-user-1"]
+    await world.keeper.look()
+    assert user_of(uid_of(2)) in world.servers.users["a:1"]
+    assert [*world.cluster.secrets] == ["muster-redis-user-1", "muster-redis-user-2"]
+
+
 @pytest.mark.parametrize("step", ["set", "close", "unlink", "delete"])
 async def test_killed_between_any_two_steps_the_next_leader_does_the_rest(
     world: World, step: str
