@@ -10,9 +10,9 @@ node has to spare beside such a gang passes all the same, and with Backfill what
 start. Nodes and quota are kept together, but for gangs beyond all that their queue could ever get.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 
 import numpy as np
@@ -35,14 +35,14 @@ from scheduling.backfill.reservations import (
 )
 from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, waits_for_lent, would_delay
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.amounts import Mask, Positions, Requests
+from scheduling.model.amounts import Amounts, Mask, Positions
 from scheduling.model.gang import GangKey, Group, PendingGang
-from scheduling.model.placement import Placement
+from scheduling.model.placement import Placement, room_of
 from scheduling.model.queue import Queue, WhenBlocked
 from scheduling.model.verdict import Reason, Refusal
 from scheduling.queueing.line import Place
 from scheduling.queueing.order import QueueOrder
-from scheduling.queueing.queues import Queues
+from scheduling.queueing.queues import Holding, Queues
 
 SOON = 1.0
 """Seconds until the next cycle, where this one had to leave verdicts on empty nodes to it."""
@@ -101,7 +101,7 @@ class Blocking:
         self._hold_behind(gang)
         if (self._is_aged(gang) or self._backfills(gang)) and not self._is_kept_by_another(gang):
             self._keep_quota(self._outlook(room))
-            self._keep(gang, gang.minimum, _short_of(gang, refusal))
+            self._keep(gang, gang.minimum, refusal.groups_without_room(gang))
 
     def delay(self, gang: PendingGang, broken: Kept) -> Refusal:
         """Refuse a gang that would keep a blocked one waiting wherever it is placed."""
@@ -207,7 +207,7 @@ class Blocking:
 
     def _starting(self, gang: PendingGang, placement: Placement) -> RunningGang:
         ends = self._queues.now + gang.duration
-        return self._cluster.running(gang.key, gang.queue, ends, _room_of(placement))
+        return self._cluster.running(gang.key, gang.queue, ends, room_of(placement))
 
     def _is_plain(self, gang: PendingGang) -> bool:
         """Say whether a gang takes nothing on its nodes but amounts of what they have."""
@@ -293,10 +293,19 @@ class Blocking:
             self._noted[kind] = gang
         return is_before
 
-    def _may_ever_have(self, gang: PendingGang) -> bool:
+    def _may_ever_have(self, gang: PendingGang, beside: Amounts | int = 0) -> bool:
         """Say whether the queue of a gang could ever get as much quota as it asks for."""
         most = self._tree.most[self._row(gang)]
-        return bool((self._cluster.demand(gang) <= most).all())
+        return bool((self._cluster.demand(gang) + beside <= most).all())
+
+    def _may_have_beside_those_before(self, gang: PendingGang) -> bool:
+        """Say whether a gang could have its quota while those before it in its queue go on running.
+
+        Else no room helps it now, and those of higher priority may go on coming for ever.
+        """
+        ordering = self._queue(gang.queue).ordering
+        ahead = [each for each in self._holdings if each.is_before(gang, ordering)]
+        return self._may_ever_have(gang, sum(self._running(each).quota for each in ahead))
 
     def _keep(self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]) -> None:
         """Keep what a gang waits for and what it has, of the groups that it `needs` nodes for.
@@ -321,6 +330,8 @@ class Blocking:
         claim = self._claim(gang)
         if not self._is_aged(gang):
             return StartReservation(claim, contested, needed)
+        if lacks.any() and not self._may_have_beside_those_before(gang):
+            needs = short = ()
         bar = Bar(claim, replace(contested, nodes=nodes_of(short)))
         fitting = tuple(each for each in needs if each not in short)
         part = replace(gang, minimum=fitting, surplus=())
@@ -336,13 +347,16 @@ class Blocking:
 
     def _reservations(self) -> Reservations:
         if self._kept is None:
-            holdings = self._queues.holdings()
-            running = [
-                self._cluster.running(each.key, each.queue, each.ends, each.room)
-                for each in holdings
-            ]
+            running = [*map(self._running, self._holdings)]
             self._kept = Reservations(self._queues.now, running + self._started)
         return self._kept
+
+    @cached_property
+    def _holdings(self) -> Sequence[Holding]:
+        return tuple(self._queues.holdings())
+
+    def _running(self, held: Holding) -> RunningGang:
+        return self._cluster.running(held.key, held.queue, held.ends, held.room)
 
     # ---- gangs and their queues
 
@@ -369,12 +383,6 @@ class Blocking:
         return Outlook(self._cluster, room.free, self._order.held)
 
 
-def _short_of(gang: PendingGang, refusal: Refusal) -> tuple[Group, ...]:
-    """Return the groups without room for all of their pods."""
-    short = {each.pod_set for each in refusal.pod_sets if each.fit < each.wanted}
-    return tuple(each for each in gang.minimum if each.pod_set in short) or gang.minimum
-
-
 def _must_start(gang: PendingGang) -> bool:
     """Say whether no blocked gang may keep a gang waiting: one that runs without part of it."""
     return gang.only_repairs
@@ -385,9 +393,3 @@ def _kind(gang: PendingGang) -> Hashable:
     if gang.has_inter_pod_constraints or gang.mounts_volumes:
         return gang.key
     return gang.queue, gang.pod_priority, gang.topology, gang.minimum, gang.surplus
-
-
-def _room_of(placement: Placement) -> Iterable[tuple[str, Requests]]:
-    for placed in placement.assignments:
-        for node, pods in placed.nodes:
-            yield node, tuple((name, amount * pods) for name, amount in placed.requests)

@@ -1,9 +1,10 @@
 """A placement: which pods of a gang go to which node, counted."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from scheduling.model.amounts import Requests
 from scheduling.model.gang import SUBMITTER
 
 NOWHERE = ""
@@ -50,6 +51,13 @@ def amounts_of(placement: Placement) -> Mapping[str, int]:
         for resource, amount in each.requests:
             total[resource] += amount * pods
     return total
+
+
+def room_of(placement: Placement) -> Iterator[tuple[str, Requests]]:
+    """Yield what the pods of a placement take together: nodes, one or more times, and amounts."""
+    for placed in placement.assignments:
+        for node, pods in placed.nodes:
+            yield node, tuple((name, amount * pods) for name, amount in placed.requests)
 
 
 def _place(each: Assignment) -> tuple[str, str, str, int]:

@@ -7,7 +7,7 @@ and logs.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scheduling.model.gang import GangKey
+from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.holder import Held
 from scheduling.model.placement import Placement
 
@@ -113,6 +113,11 @@ class Refusal:
     reason: Reason
     message: str
     pod_sets: tuple[PodSetRefusal, ...] = ()
+
+    def groups_without_room(self, gang: PendingGang) -> tuple[Group, ...]:
+        """Return the groups of the minimum that lack room; all of them where none is named."""
+        short = {each.pod_set for each in self.pod_sets if each.fit < each.wanted}
+        return tuple(each for each in gang.minimum if each.pod_set in short) or gang.minimum
 
 
 Verdict = Admitted | Refusal

@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.model.amounts import Amounts, Requests
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.preemption import GangPart, Promise
-from scheduling.model.queue import DEFAULT_QUEUE, Queue
+from scheduling.model.queue import DEFAULT_QUEUE, Ordering, Queue
 from scheduling.queueing.fair_shares import FairShares
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs
@@ -19,14 +19,24 @@ from scheduling.queueing.waiting import WaitingGangs
 class Holding(NamedTuple):
     """What a gang holds: amounts by node, also of pods that are ending and of slots it keeps.
 
-    Its queue may be one that is not active. `ends` is when it is expected to give that back, in
-    seconds on the clock of the cycle; infinite where that is not known.
+    Its queue may be one that is not active. `ends` is when it is expected to give that back, and
+    `since` when it began, in seconds on the clock of the cycle; both are infinite where not known.
     """
 
     key: GangKey
     queue: str
     room: tuple[tuple[str, Requests], ...]
     ends: float = inf
+    priority: int = 0
+    since: float = inf
+
+    def is_before(self, gang: PendingGang, ordering: Ordering) -> bool:
+        """Say whether it has to give way to no claim of a gang that waits in its queue.
+
+        It began before that gang came, or its priority is higher.
+        """
+        is_higher = ordering is not Ordering.FIFO and self.priority > gang.priority
+        return self.queue == gang.queue and (is_higher or self.since < gang.created)
 
 
 def _nothing() -> Iterable[Holding]:

@@ -318,7 +318,12 @@ class Timeline:
         )
 
     def _holdings(self) -> Iterable[Holding]:
-        return [Holding(p.gang, p.queue, p.room, self._ends(p)) for p in self._parts]
+        return [
+            Holding(
+                each.gang, each.queue, each.room, self._ends(each), each.priority, each.admitted
+            )
+            for each in self._parts
+        ]
 
     def _ends(self, part: GangPart) -> float:
         """Say when a part is expected to end, as the coordinator does."""

@@ -121,11 +121,13 @@ def _holdings_of(key: GangKey, uid: str, queue: str, known: Known, now: float) -
     view = known.views.get(key)
     mine = view if view is not None and view.cluster_uid == uid else None
     ends = expected_end(mine, known, now) if mine is not None else inf
+    start = began(mine) if mine is not None else None
+    priority = mine.understood.priority if mine is not None else 0
     counted = [pod for pod in pods_that_count(known.cache, key, uid) if pod.holds]
     reserved = mine.reservation.reserved.room.items() if mine is not None else ()
     room = [(pod.holds, pod.used) for pod in counted]
     room += [(node, _times(requests, pods)) for (node, requests), pods in reserved]
-    yield Holding(key, queue, tuple(room), ends)
+    yield Holding(key, queue, tuple(room), ends, priority, inf if start is None else start)
     there = [pod for pod in known.cache.members(key, uid) if pod.holds]
     if len(there) > len(counted):
         uids = {pod.uid for pod in counted}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scheduling.model.gang import GangKey, PendingGang
-from scheduling.model.queue import Queue, WhenBlocked
+from scheduling.model.queue import Ordering, Queue, WhenBlocked
 from scheduling.model.verdict import Admitted
 from scheduling.queueing.queues import Holding
 from tests.builders import GPU, gang, group, node, shape
@@ -127,3 +127,38 @@ def test_a_gang_with_a_host_port_does_not_pass_on_what_an_aged_one_leaves() -> N
             nodes=nodes,
         )
         assert isinstance(verdicts["light"], Admitted) != bool(ports)
+
+
+@pytest.mark.parametrize(
+    ("ordering", "priority", "since", "passes"),
+    [
+        (Ordering.PRIORITY, 1, 2, True),
+        (Ordering.PRIORITY, 0, 2, False),
+        (Ordering.FIFO, 1, 2, False),
+        (Ordering.PRIORITY, 0, 0, True),
+        (Ordering.FIFO, 0, 0, True),
+    ],
+)
+def test_an_aged_gang_keeps_no_nodes_while_those_before_it_have_the_quota_of_its_queue(
+    ordering: Ordering, priority: int, since: float, *, passes: bool
+) -> None:
+    """Four of eight GPUs of its queue are held: by a higher priority, or from before it came."""
+    queues = [replace(team(gpus=8), ordering=ordering), Queue("b", quota={GPU: 16})]
+    big, other = asks("big", 8, created=1), asks("other", 8, queue="b", created=3)
+    old = holds("old", {"n1": 4})._replace(priority=priority, since=since)
+    verdicts, _ = decide(queues, big, other, running=[old], aged=[big])
+    assert said(verdicts["big"]).startswith("QuotaExceeded")
+    assert isinstance(verdicts["other"], Admitted) == passes
+
+
+@pytest.mark.parametrize(("pods", "passes"), [(4, False), (5, True)])
+def test_an_aged_gang_keeps_nodes_if_its_quota_lasts_for_it_beside_those_before_it(
+    pods: int, *, passes: bool
+) -> None:
+    """Four GPUs are held by a higher priority, two more by a gang that came later."""
+    queues = [team(gpus=8), Queue("b", quota={GPU: 16})]
+    big, other = asks("big", pods, created=1), asks("other", 8, queue="b", created=3)
+    old = holds("old", {"n1": 4})._replace(priority=1, since=2)
+    verdicts, _ = decide(queues, big, other, running=[old, holds("new", {"n1": 2})], aged=[big])
+    assert said(verdicts["big"]).startswith("QuotaExceeded")
+    assert isinstance(verdicts["other"], Admitted) == passes
