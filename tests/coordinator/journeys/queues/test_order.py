@@ -9,7 +9,16 @@ from kube.objects import names
 from runtime.controller.moment import Moment
 from scheduling.model.gang import GangKey
 from tests.coordinator.api import Key
-from tests.coordinator.builders import TEAM, Json, foreign_pod, node
+from tests.coordinator.builders import (
+    OPTED_IN,
+    TEAM,
+    Json,
+    foreign_pod,
+    group,
+    node,
+    ray_cluster,
+    template,
+)
 from tests.coordinator.journeys.queues.worlds import change, gang_in, phases, queue, status_of
 from tests.coordinator.replica import WALL
 from tests.coordinator.world import World
@@ -88,7 +97,10 @@ def test_a_running_gang_that_loses_a_node_is_repaired_before_a_blocked_one_in_a_
 def test_gangs_that_run_in_a_queue_that_stopped_working_are_expected_to_end() -> None:
     world = World(node("n1", cpu=4), queue("team", cpu=4))
     lasts = {names.EXPECTED_DURATION: "10m"}
-    world.create(gang_in("team", "a", 3, annotations=lasts))
+    urgent = template(priority=7)
+    labels = {**OPTED_IN, names.QUEUE: "team"}
+    workers = group("workers", 3, priority=7)
+    world.create(ray_cluster("a", workers, head=urgent, labels=labels, annotations=lasts))
     world.settle(seconds=10)
     change(world, "team", parent="none")
     world.settle(seconds=10)
@@ -96,6 +108,7 @@ def test_gangs_that_run_in_a_queue_that_stopped_working_are_expected_to_end() ->
     (holding,) = queues_of(state.known, Moment(now, "", WALL + now)).holdings()
     assert (holding.queue, holding.key) == ("team", GangKey(TEAM, "a"))
     assert holding.ends == pytest.approx(WALL + 600, abs=5)
+    assert (holding.priority, holding.since) == (7, pytest.approx(WALL, abs=5))
 
 
 # ---- gangs that the nodes could hold only without DaemonSets
