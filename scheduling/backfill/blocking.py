@@ -11,38 +11,29 @@ start. Nodes and quota are kept together, but for gangs beyond all that their qu
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
 from math import inf
 
 import numpy as np
 
+from scheduling.backfill.claims import Claims
 from scheduling.backfill.empty_nodes import EmptyNodes, takes_amounts_alone
 from scheduling.backfill.outlook import Cluster, Outlook, RunningGang
 from scheduling.backfill.reservations import (
-    NO_TURN,
-    Bar,
-    Claim,
-    Contested,
     Kept,
-    KeptPart,
     LentQuota,
-    Passer,
     Reservations,
     Start,
     StartReservation,
-    Turn,
 )
 from scheduling.diagnosis.quota_refusals import BLOCKS_NOTHING, waits_for_lent, would_delay
 from scheduling.filters.free_capacity import FreeCapacity
-from scheduling.model.amounts import Amounts, Mask, Positions
+from scheduling.model.amounts import Positions
 from scheduling.model.gang import GangKey, Group, PendingGang
 from scheduling.model.placement import Placement, room_of
-from scheduling.model.queue import Queue, WhenBlocked
+from scheduling.model.queue import WhenBlocked
 from scheduling.model.verdict import Reason, Refusal
-from scheduling.queueing.line import Place
 from scheduling.queueing.order import QueueOrder
-from scheduling.queueing.queues import Holding, Queues
+from scheduling.queueing.queues import Queues
 
 SOON = 1.0
 """Seconds until the next cycle, where this one had to leave verdicts on empty nodes to it."""
@@ -79,7 +70,7 @@ class Blocking:
         self._left: dict[str, bytes] = {}
         gangs = map(queues.waiting.gang, queues.aged)
         self._with_aged = {gang.queue for gang in gangs if gang is not None}
-        self._unused = np.zeros_like(self._tree.subtree)
+        self._claims = Claims(queues, order, cluster)
         self._started: list[RunningGang] = []
         self._delayed: dict[Hashable, Kept] = {}
         self.passed: list[GangKey] = []
@@ -99,7 +90,9 @@ class Blocking:
         if self._is_first_to_hold_back(gang) and not self._may_ever_fit(gang):
             return
         self._hold_behind(gang)
-        if (self._is_aged(gang) or self._backfills(gang)) and not self._is_kept_by_another(gang):
+        if (self._claims.is_aged(gang) or self._backfills(gang)) and not self._is_kept_by_another(
+            gang
+        ):
             self._keep_quota(self._outlook(room))
             self._keep(gang, gang.minimum, refusal.groups_without_room(gang))
 
@@ -114,7 +107,7 @@ class Blocking:
         self._delayed.clear()
         first = self._order.first_over_quota(gang.queue) or self._first.get(gang.queue)
         passes = bool(gang.minimum) and not gang.yields
-        if first is not None and passes and self._place(first) < self._place(gang):
+        if first is not None and passes and self._claims.place(first) < self._claims.place(gang):
             self.passed.append(first.key)
 
     def delay_as_before(self, gang: PendingGang) -> Refusal | None:
@@ -123,7 +116,7 @@ class Blocking:
         if broken is None or gang.surplus or _must_start(gang):
             return None
         ends = self._queues.now + gang.duration
-        if broken.lets_end(ends) or not broken.claim.is_heeded_by(self._passer(gang)):
+        if broken.lets_end(ends) or not broken.claim.is_heeded_by(self._claims.passer(gang)):
             return None
         return self._would_delay(gang, broken)
 
@@ -156,8 +149,8 @@ class Blocking:
         Of a queue that backfills only the first gang does that at once; for those behind it, which
         may be a thousand, it counts only where a start would be kept for them (`_keep`).
         """
-        rule = self._queue(gang.queue).when_blocked
-        if self._is_aged(gang) or rule is WhenBlocked.STRICT:
+        rule = self._claims.queue(gang.queue).when_blocked
+        if self._claims.is_aged(gang) or rule is WhenBlocked.STRICT:
             return True
         return rule is WhenBlocked.BACKFILL and gang.queue not in self._first
 
@@ -187,13 +180,16 @@ class Blocking:
             return None
         return self._broken(
             Start(
-                self._passer(gang), self._starting(gang, placement), outlook, self._is_plain(gang)
+                self._claims.passer(gang),
+                self._starting(gang, placement),
+                outlook,
+                self._is_plain(gang),
             )
         )
 
     def nodes_kept_from(self, gang: PendingGang) -> Positions:
         """Return the nodes on which something is kept that a gang may not take."""
-        who = self._passer(gang)
+        who = self._claims.passer(gang)
         kept = self._kept.all() if self._kept else ()
         masks = [each.needed.nodes for each in kept if each.claim.is_heeded_by(who)]
         return np.flatnonzero(np.logical_or.reduce(masks)) if masks else np.zeros(0, np.intp)
@@ -213,10 +209,6 @@ class Blocking:
         """Say whether a gang takes nothing on its nodes but amounts of what they have."""
         return self._cluster.existing is None and takes_amounts_alone(gang, self._nodes)
 
-    def _passer(self, gang: PendingGang) -> Passer:
-        place, borrows = self._place(gang), partial(self._order.borrows, gang)
-        return Passer(gang.key, self._row(gang), place, borrows, self._turn(gang))
-
     def _broken(self, start: Start) -> Kept | None:
         """Return what a gang would break; for a gang that can never fit nothing is kept."""
         while self._kept is not None and (broken := self._kept.broken_by(start)):
@@ -233,27 +225,13 @@ class Blocking:
             return
         self._keeps_quota = True
         for queue in self._order.queues_over_quota():
-            keeps_first = self._queue(queue).when_blocked is WhenBlocked.BACKFILL
+            keeps_first = self._claims.queue(queue).when_blocked is WhenBlocked.BACKFILL
             if keeps_first or queue in self._with_aged:
                 for at, gang in enumerate(self._order.over_quota(queue)):
-                    if self._is_aged(gang) or (keeps_first and at == 0):
+                    if self._claims.is_aged(gang) or (keeps_first and at == 0):
                         self._keep_over_quota(gang, outlook)
         for gang in self._order.lenders():
-            self._keep_lent(gang)
-
-    def _keep_lent(self, gang: PendingGang) -> None:
-        """Keep what a gang's own queue has lent of the quota that it waits for."""
-        row, lacks, sharing = self._short_quota(gang)
-        contested = Contested(self._cluster.nodes_of(()), sharing, lacks)
-        claim = Claim(gang, row, self._place(gang), is_of_lender=True)
-        self._reservations().keep(LentQuota(claim, contested))
-
-    def _short_quota(self, gang: PendingGang) -> tuple[int, Mask, Mask]:
-        """Return the row of a gang's queue, what it lacks, and the queues that use that."""
-        row, demand = self._row(gang), self._cluster.demand(gang)
-        used, available = self._order.used_by_queue, self._order.available_by_queue
-        lacks: Mask = demand > np.maximum(self._order.available(gang.queue), 0)
-        return row, lacks, self._tree.sharing(row, demand, used, available)
+            self._reservations().keep(self._claims.lent_quota(gang))
 
     def _keep_lost_quota(self, queue: str, outlook: Outlook) -> None:
         """Keep also for aged gangs of a queue that were within quota when the cycle began.
@@ -265,7 +243,7 @@ class Blocking:
         if left and self._left.get(queue) != left:
             self._left[queue] = left
             for gang in self._order.waiting_for_quota([queue]):
-                if self._is_aged(gang):
+                if self._claims.is_aged(gang):
                     self._keep_over_quota(gang, outlook)
 
     def _keep_over_quota(self, gang: PendingGang, outlook: Outlook) -> None:
@@ -273,9 +251,9 @@ class Blocking:
 
         Nodes are kept for the first aged one of a queue: those behind it start after it.
         """
-        is_aged, overdue = self._is_aged(gang), gang.key in self._queues.overdue
+        is_aged, overdue = self._claims.is_aged(gang), gang.key in self._queues.overdue
         kind = gang.queue, gang.minimum, is_aged, overdue
-        if kind in self._quota_kinds or not self._may_ever_have(gang):
+        if kind in self._quota_kinds or not self._claims.may_ever_have(gang):
             return
         self._quota_kinds.add(kind)
         if not is_aged or gang.queue in self._nodes_kept:
@@ -286,33 +264,21 @@ class Blocking:
 
     def _is_kept_by_another(self, gang: PendingGang) -> bool:
         """Say whether the same is kept for a gang before this one, which is enough for both."""
-        kind = _kind(gang), self._is_aged(gang), gang.key in self._queues.overdue
+        kind = _kind(gang), self._claims.is_aged(gang), gang.key in self._queues.overdue
         first = self._noted.setdefault(kind, gang)
-        is_before = self._place(first) < self._place(gang) and self._turn(first) <= self._turn(gang)
+        is_before = self._claims.place(first) < self._claims.place(gang) and self._claims.turn(
+            first
+        ) <= self._claims.turn(gang)
         if first is not gang and not is_before:
             self._noted[kind] = gang
         return is_before
-
-    def _may_ever_have(self, gang: PendingGang, beside: Amounts | int = 0) -> bool:
-        """Say whether the queue of a gang could ever get as much quota as it asks for."""
-        most = self._tree.most[self._row(gang)]
-        return bool((self._cluster.demand(gang) + beside <= most).all())
-
-    def _may_have_beside_those_before(self, gang: PendingGang) -> bool:
-        """Say whether a gang could have its quota while those before it in its queue go on running.
-
-        Else no room helps it now, and those of higher priority may go on coming for ever.
-        """
-        ordering = self._queue(gang.queue).ordering
-        ahead = [each for each in self._holdings if each.is_before(gang, ordering)]
-        return self._may_ever_have(gang, sum(self._running(each).quota for each in ahead))
 
     def _keep(self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]) -> None:
         """Keep what a gang waits for and what it has, of the groups that it `needs` nodes for.
 
         The `short` ones of them lack room.
         """
-        kept = self._reservation(gang, needs, short)
+        kept = self._claims.reservation(gang, needs, short, self._promised.get(gang.key, inf))
         reservations = self._reservations()
         if not self._backfills(gang):
             for each in kept.instead:
@@ -320,64 +286,14 @@ class Blocking:
         elif kept.instead or (reservations.is_first(kept) and self._may_ever_fit(gang)):
             reservations.keep(kept)
 
-    def _reservation(
-        self, gang: PendingGang, needs: Sequence[Group], short: Sequence[Group]
-    ) -> StartReservation:
-        (row, lacks, sharing), nodes_of = self._short_quota(gang), self._cluster.nodes_of
-        demand, all_nodes, none = self._cluster.demand(gang), nodes_of(needs), nodes_of(())
-        needed = Contested(all_nodes, self._tree.same_root(row), demand > 0)
-        contested = Contested(all_nodes if short else none, sharing, lacks)
-        claim = self._claim(gang)
-        if not self._is_aged(gang):
-            return StartReservation(claim, contested, needed)
-        if lacks.any() and not self._may_have_beside_those_before(gang):
-            needs = short = ()
-        bar = Bar(claim, replace(contested, nodes=nodes_of(short)))
-        fitting = tuple(each for each in needs if each not in short)
-        part = replace(gang, minimum=fitting, surplus=())
-        has = KeptPart(claim, replace(needed, nodes=nodes_of(fitting)), part)
-        promised = self._promised.get(gang.key, inf)
-        return StartReservation(claim, contested, needed, (bar, has), promised)
-
-    def _claim(self, gang: PendingGang) -> Claim:
-        row, demand = self._row(gang), self._cluster.demand(gang)
-        borrows = self._tree.borrowing_level(row, demand, self._unused, self._unused) > 0
-        within = self._is_aged(gang) and gang.key not in self._queues.overdue
-        return Claim(gang, row, self._place(gang), self._turn(gang), within, borrows)
-
     def _reservations(self) -> Reservations:
         if self._kept is None:
-            running = [*map(self._running, self._holdings)]
-            self._kept = Reservations(self._queues.now, running + self._started)
+            running = [*self._claims.running, *self._started]
+            self._kept = Reservations(self._queues.now, running)
         return self._kept
 
-    @cached_property
-    def _holdings(self) -> Sequence[Holding]:
-        return tuple(self._queues.holdings())
-
-    def _running(self, held: Holding) -> RunningGang:
-        return self._cluster.running(held.key, held.queue, held.ends, held.room)
-
-    # ---- gangs and their queues
-
-    def _is_aged(self, gang: PendingGang) -> bool:
-        return gang.key in self._queues.aged
-
     def _backfills(self, gang: PendingGang) -> bool:
-        return self._queue(gang.queue).when_blocked is WhenBlocked.BACKFILL
-
-    def _queue(self, name: str) -> Queue:
-        return self._tree.queues[self._tree.index[name]]
-
-    def _row(self, gang: PendingGang) -> int:
-        return self._tree.index[gang.queue]
-
-    def _place(self, gang: PendingGang) -> Place:
-        return self._queues.waiting.line(gang.queue).place(gang)
-
-    def _turn(self, gang: PendingGang) -> Turn:
-        is_overdue = gang.key in self._queues.overdue
-        return (gang.created, gang.key.namespace, gang.key.name) if is_overdue else NO_TURN
+        return self._claims.queue(gang.queue).when_blocked is WhenBlocked.BACKFILL
 
     def _outlook(self, room: FreeCapacity) -> Outlook:
         return Outlook(self._cluster, room.free, self._order.held)

@@ -125,6 +125,13 @@ class Outlook:
         short: Mask = cluster.demand(gang) > np.maximum(available, 0)
         return short
 
+    def lacks_own_quota(self, gang: PendingGang) -> Mask:
+        """Return the resources of which less is left in the quota of a gang's own queue."""
+        cluster = self.cluster
+        left = cluster.tree.quota_left(self.held)[cluster.tree.index[gang.queue]]
+        lacks: Mask = cluster.demand(gang) > left
+        return lacks
+
     def fits(self, gang: PendingGang) -> bool:
         """Say whether the minimum of a gang would be admitted: quota first, then the nodes."""
         return not self.short_of(gang).any() and self.has_room_for(gang)

@@ -6,10 +6,11 @@
   "The ANL/IBM SP Scheduling System", 1995; on nodes instead of on a number of processors).
 - `LentQuota`: of what a queue has lent nothing more is borrowed while its own gang waits for it.
 - `Bar`: nothing takes what an aged gang lacks, but what its nodes can spare whatever else ends.
+- `OwnQuota`: gangs behind an aged one do not use up the quota of their queue that covers it.
 - `KeptPart`: what an aged gang has now, of its groups and of quota, it goes on having.
 
 An aged gang keeps the first start that it was told. Once that is over, or where none can be told,
-it keeps a bar and its part instead.
+it keeps the three others instead.
 """
 
 from abc import ABC, abstractmethod
@@ -169,6 +170,18 @@ class Bar(Kept):
         if self.contested.has_quota_of(start.takes) or not start.is_plain:
             return True
         return not start.before.spares(start.takes, self.claim.gang, self.contested.nodes)
+
+
+class OwnQuota(Kept):
+    """The quota of its own queue that covers an aged gang: nothing behind it there uses that up.
+
+    Else it would borrow, for which all others come first that do not.
+    """
+
+    def is_broken_by(self, start: Start) -> bool:
+        """Say whether too little is left of what a gang takes."""
+        lacks = start.after.lacks_own_quota(self.claim.gang)
+        return bool(start.takes.quota[lacks].any())
 
 
 @dataclass(eq=False)

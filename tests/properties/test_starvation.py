@@ -125,6 +125,10 @@ def streams(draw: st.DrawFn, name: str, queue: str, priorities: Sequence[int]) -
     return Stream(job, draw(st.sampled_from((0.7, 0.7, 1.9))))
 
 
+def gpus_of(job: Job) -> int:
+    return sum(pods * gpus for pods, gpus, _ in job.pods)
+
+
 @st.composite
 def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[Stream]]:
     """A large gang within the quota of its queue, and streams in its queue and in others."""
@@ -135,11 +139,12 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     passes = draw(st.sampled_from((2, inf)))
     top = limit(draw(st.sampled_from((None, 0, 2)))) if parent else {}
     two, three = limit(draw(st.integers(1, gpus))), limit(0) if parent else {}
+    rule = draw(st.sampled_from(RULES))
     queues = [
         replace(queue, longest_wait=WAIT, most_passes=passes)
         for queue in (
             Queue("all", quota=top),
-            Queue("own", parent, limit(quota), when_blocked=draw(st.sampled_from(RULES))),
+            Queue("own", parent, limit(quota), when_blocked=rule),
             Queue("two", parent, two, when_blocked=draw(st.sampled_from(RULES))),
             Queue("three", parent, three),
         )
@@ -149,6 +154,8 @@ def busy_clusters(draw: st.DrawFn) -> tuple[list[Queue], list[Node], Job, list[S
     told, fails = draw(st.sampled_from((1.0, inf))), draw(st.sampled_from((0, 0, 1)))
     large = Job("large", "own", ARRIVES, 1.0, pods, told=told, fails=fails)
     own = [draw(streams("s0", "own", (-1, 0)))] if draw(st.booleans()) else []
+    if rule is WhenBlocked.STRICT:  # it waits behind those that borrow, and they may for ever
+        own = [each for each in own if gpus_of(each.job) <= quota]
     others = [draw(st.sampled_from(("two", "three"))) for _ in range(draw(st.integers(1, 3)))]
     apart = [draw(streams(f"t{at}", name, (0, 1))) for at, name in enumerate(others)]
     return queues, nodes, large, own + apart
@@ -179,6 +186,22 @@ def test_a_large_gang_starts_though_an_aged_one_elsewhere_waits_for_quota_for_ev
         Stream(Job("t1", "two", 0.0, 5.0, ((1, 1, 0),), priority=1, told=5.0), 0.7),
     ]
     assert_starts_within(longest_wait(some), queues, [Node(3, 8)], large, some)
+
+
+def test_a_large_gang_starts_though_small_ones_of_its_queue_use_its_quota_on_other_nodes() -> None:
+    """With them it would borrow, and others come first that do not."""
+    queues = [
+        replace(Queue(name, "all", limit(4)), longest_wait=WAIT, most_passes=2)
+        for name in ("own", "two")
+    ]
+    large = Job("large", "own", ARRIVES, 1.0, ((1, 4, 0),), told=1.0)
+    small = [
+        Stream(Job("s0", "own", 0.0, 6.0, ((1, 1, 0),), priority=-1, told=6.0), 0.7),
+        Stream(Job("t0", "two", 0.0, 5.0, ((1, 1, 1),), priority=-1, told=inf), 0.7),
+        Stream(Job("t1", "two", 0.0, 5.0, ((1, 1, 0),), priority=-1, told=5.0), 0.7),
+    ]
+    every = [Queue("all"), *queues]
+    assert_starts_within(longest_wait(small), every, [Node(4, 8), Node(2, 6)], large, small)
 
 
 def longest_wait(some: Sequence[Stream]) -> float:

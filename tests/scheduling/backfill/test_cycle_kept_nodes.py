@@ -162,3 +162,21 @@ def test_an_aged_gang_keeps_nodes_if_its_quota_lasts_for_it_beside_those_before_
     verdicts, _ = decide(queues, big, other, running=[old, holds("new", {"n1": 2})], aged=[big])
     assert said(verdicts["big"]).startswith("QuotaExceeded")
     assert isinstance(verdicts["other"], Admitted) == passes
+
+
+@pytest.mark.parametrize(("pods", "passes"), [(4, True), (5, False)])
+def test_what_an_aged_gang_needs_of_the_quota_of_its_queue_those_behind_it_leave(
+    pods: int, *, passes: bool
+) -> None:
+    """It could borrow from b, but those come first that do not; it waits for n2."""
+    parts = (Queue("all"), replace(team(gpus=12), parent="all"), Queue("b", "all", {GPU: 12}))
+    on_n2 = group("workers", 8, shape(gpu=1, selector={"name": "n2"}))
+    big, behind = replace(gang("big", on_n2), queue="a"), asks("behind", pods, created=1)
+    nodes = tuple(node(name, gpu=8, labels={"name": name}) for name in ("n1", "n2"))
+    running = [holds("old", {"n2": 1}, queue="b")]
+    verdicts, _ = decide(parts, big, behind, running=running, aged=[big], nodes=nodes)
+    assert said(verdicts["big"]).startswith("InsufficientResources")
+    assert isinstance(verdicts["behind"], Admitted) == passes
+    other = replace(behind, queue="b")
+    verdicts, _ = decide(parts, big, other, running=running, aged=[big], nodes=nodes)
+    assert isinstance(verdicts["behind"], Admitted)
