@@ -130,6 +130,20 @@ def numbers(each: NodeReport) -> tuple[int, int, int, int]:
     return each.used, each.reserved, each.free, each.allocatable
 
 
+def test_a_share_of_a_device_that_is_shared_no_more_is_all_of_it() -> None:
+    lists = cluster()
+    lone = claim("lone", on="a", devices=("d1", "d2"))
+    for each in lone.status["allocation"]["devices"]["results"]:
+        each.update({"shareID": "x", "consumedCapacity": {"memory": "1Gi"}})
+    lists[RESOURCE_CLAIMS.plural][-1] = lone
+    found = read(lists)
+    assert {each.name: numbers(each) for each in nodes_report(found).nodes}["a"] == (3, 1, 0, 4)
+    room = room_of(found)
+    assert room is not None
+    lone_ones = Holder("ResourceClaim", "team", "lone")
+    assert [dict(each.requests)[CLASS] for each in room.uses if each.holder == lone_ones] == [2]
+
+
 def test_nodes_have_devices_of_a_class_that_are_used_promised_and_free() -> None:
     report = nodes_report(snapshot())
     assert {each.resource for each in report.nodes} == {CLASS}
