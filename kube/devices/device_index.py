@@ -5,7 +5,7 @@ known whoever took it. A pod that asks for such a claim is told so.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -226,6 +226,10 @@ class DeviceIndex:
             self._pool_of(device).discard(device)
         if not others:
             self._also.pop(device, None)
+
+    def taken_alone(self, claim: ResourceClaim) -> Iterator[TakenDevice]:
+        """Yield what a claim takes that no other one has: it is free once the claim is gone."""
+        return (each for each in taken_of(claim) if not self._also.get(each))
 
     def _pool_of(self, device: TakenDevice) -> set[TakenDevice]:
         """Return what is taken of the pool of a device, to be changed."""
