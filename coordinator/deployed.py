@@ -13,6 +13,7 @@ from coordinator.state_machine import CoordinatorState
 from kube.codec.profiles.written_profiles import profiles_of
 from kube.objects.base import OrNull, Part, Slim
 from kube.objects.names import COORDINATOR
+from runtime.program import faults_of
 
 DECIDING: Final = (
     "priority_classes",
@@ -64,7 +65,7 @@ def settings_of(found: Deployment | None, home: str) -> tuple[Settings, str]:
     try:
         return Settings.model_validate({**_said(found), "namespace": home}), ""
     except ValidationError as fault:
-        said = " ".join(str(fault).split())[:200]
+        said = "; ".join(faults_of(fault, Settings, PREFIX))[:400]
         return defaults, f"the settings of Deployment {COORDINATOR} cannot be used: {said}"
 
 

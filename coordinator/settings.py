@@ -58,14 +58,20 @@ class Settings(LeaderSettings):
     """Seconds until a node on which kube-scheduler refused a pod is tried again for such pods."""
 
     profiles: Json[tuple[SchedulerProfile, ...]] = Field(
-        default=(SchedulerProfile(),), validate_default=False
+        default=(SchedulerProfile(),),
+        validate_default=False,
+        description='a list of profiles, as JSON: [{"schedulerName": "default-scheduler"}]',
     )
     """The schedulers that gangs are decided for, as JSON; the `profiles` of their configuration."""
 
     waiting_per_namespace: int = Field(default=MOST, ge=1, le=1_000_000)
     """Waiting gangs of one namespace that are decided, the oldest; the others wait their turn."""
 
-    priority_classes: Json[dict[str, list[str]]] = Field(default={}, validate_default=False)
+    priority_classes: Json[dict[str, list[str]]] = Field(
+        default={},
+        validate_default=False,
+        description='lists of names of classes by namespace, as JSON: {"team-a": ["urgent"]}',
+    )
     """Priority classes that may raise a gang above its pods, as JSON: namespace, or *, to names."""
 
     guard: Guard = Guard.NOMINATION
@@ -80,18 +86,28 @@ class Settings(LeaderSettings):
     them. The extender has a setting of this name too."""
 
     gpu_resources: Json[tuple[str, ...]] = Field(
-        default=GpuPools().resources, validate_default=False
+        default=GpuPools().resources,
+        validate_default=False,
+        description='a list of names of resources, as JSON: ["nvidia.com/gpu"]',
     )
     """Resources that metrics count as GPUs, as JSON."""
 
-    pool_labels: Json[tuple[str, ...]] = Field(default=GpuPools().labels, validate_default=False)
+    pool_labels: Json[tuple[str, ...]] = Field(
+        default=GpuPools().labels,
+        validate_default=False,
+        description='a list of labels, as JSON: ["nvidia.com/gpu.product"]',
+    )
     """Labels of nodes, as JSON; the first that a node has names its pool in metrics."""
 
     app_wrappers: bool = False
     """Whether AppWrappers are gangs, of every API group that is served; the program `wrapper` has
     to be installed. The extender has a setting of this name too."""
 
-    app_wrapper_priorities: Json[list[str]] = Field(default=[], validate_default=False)
+    app_wrapper_priorities: Json[list[str]] = Field(
+        default=[],
+        validate_default=False,
+        description='a list of names of namespaces, or *, as JSON: ["team-a"]',
+    )
     """Namespaces, or *, in which spec.priority and priorityslope of AppWrappers count, as JSON:
     there they add to the priority of the pods, and elsewhere they are ignored."""
 

@@ -297,22 +297,19 @@ def _turned(look: Look, dispatch: GangDispatch, found: list[tuple[Room, str]]) -
 
 
 def _next_ones(look: Look, found: list[tuple[Room, str]]) -> list[str]:
-    """Put the next ones first after a time, where there are more than are asked at once.
+    """Put those first whose turn it is, where there are more than are asked at once.
 
-    It begins anew with the best where other members are the best ones.
+    Before them come those that show more room than when that turn began.
     """
     names = [name for _, name in found]
     if len(names) <= AT_ONCE:
         return names
-    view, now = look.view, look.moment.now
-    best = frozenset(name for room, name in found if room is found[0][0])
-    if best != view.best:
-        view.best, view.first, view.turned_at = best, 0, now
-    elif now - view.turned_at >= TURNED_EVERY:
-        view.first, view.turned_at = view.first + AT_ONCE, now
-    look.wakes.append(view.turned_at + TURNED_EVERY)
-    first = view.first % len(names)
-    return names[first:] + names[:first]
+    turns, now = look.view.turns_for_now, look.moment.now
+    if now - turns.began >= TURNED_EVERY:
+        turns.begin(found, AT_ONCE, now)
+    look.wakes.append(turns.began + TURNED_EVERY)
+    better = {name for room, name in found if room < turns.rooms.get(name, room)}
+    return sorted(names, key=lambda name: (name not in better, name not in turns.now))
 
 
 def _has_offered(look: Look, member: str) -> bool:

@@ -3,7 +3,8 @@
 What one leader remembers can be lost: whoever leads next finds it out again.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from dispatcher.protocol.leave import Leave
 from dispatcher.protocol.objects import Lease, Offer, Phase, Record
 from dispatcher.reading import Answer, Copy, Original, Path, Turn, path_of
 from dispatcher.warned import Warnings
+from kube.gang.holes import Need, Room
 from kube.objects.clusters.dispatch import ENDS, GangDispatch
 from kube.objects.clusters.queue_clusters import QueueClusters
 from runtime.controller.moment import Moment
@@ -56,6 +58,34 @@ class MemberBackoff:
 
 
 @dataclass(slots=True)
+class Turns:
+    """Whose turn it is to be asked for a gang: each has one before any has another.
+
+    So a member whose room comes and goes keeps no other one from it.
+    """
+
+    needs: tuple[Need, ...] = ()
+    """What the gang needs: with other needs all begins anew."""
+    began: float = -math.inf
+    """When this turn began (monotonic seconds)."""
+    now: tuple[str, ...] = ()
+    had: set[str] = field(default_factory=set)
+    """Members that had theirs since all had it last, those of now included."""
+    rooms: Mapping[str, Room] = field(default_factory=dict)
+    """What members showed when it began."""
+
+    def begin(self, best_first: Sequence[tuple[Room, str]], at_once: int, now: float) -> None:
+        """Have the next ones asked, the best first."""
+        names = [name for _, name in best_first]
+        if self.had.issuperset(names):
+            self.had.clear()
+        self.now = tuple(name for name in names if name not in self.had)[:at_once]
+        self.had.update(self.now)
+        self.rooms = {name: room for room, name in best_first}
+        self.began = now
+
+
+@dataclass(slots=True)
 class View:
     """One Ray object, its Gang, and what members have of it."""
 
@@ -91,12 +121,16 @@ class View:
     """The status that was last written to the original."""
     settling: Settling = field(default_factory=Settling)
     """That of the status of its copy."""
-    first: int = 0
-    """The place of the candidate that is asked before all, where there are more than are asked."""
-    turned_at: float = 0.0
-    """When that changed last."""
-    best: frozenset[str] = frozenset()
-    """The members that show the most room for it."""
+    turns: Turns = field(default_factory=Turns)
+    """Which members are asked before others, where there are more than are asked at once."""
+
+    @property
+    def turns_for_now(self) -> Turns:
+        """Return whose turn it is, by what the gang needs now."""
+        needs = self.turn.needs if self.turn is not None else ()
+        if self.turns.needs != needs:
+            self.turns = Turns(needs)
+        return self.turns
 
     @property
     def dispatch(self) -> GangDispatch | None:

@@ -29,12 +29,14 @@ class Settings(LeaderSettings):
     servers: Json[tuple[Server, ...]] = Field(
         default=tuple(f"muster-redis-server-{n}.muster-redis-servers:6379" for n in range(3)),
         validate_default=False,
+        description='a list of hosts with ports, as JSON: ["redis-0.redis:6379"]',
     )
     """The servers, as JSON, under the names that they announce."""
 
     sentinels: Json[tuple[Server, ...]] = Field(
         default=tuple(f"muster-redis-server-{n}.muster-redis-servers:26379" for n in range(3)),
         validate_default=False,
+        description='a list of hosts with ports, as JSON: ["redis-0.redis:26379"]',
     )
     """The Sentinels, as JSON."""
 

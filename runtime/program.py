@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import structlog
 from pydantic import Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings
 
 from runtime.connections import Limits
@@ -56,6 +57,14 @@ _SHARED: tuple[structlog.typing.Processor, ...] = (
 )
 
 
+_SHAPES = frozenset(
+    ("json_invalid", "tuple_type", "list_type", "dict_type", "model_type", "string_type")
+)
+"""Errors of pydantic that name types of Python, which say nothing to who writes JSON."""
+
+_IN_THE_SHAPE = 2
+"""The setting itself and what is directly in it; what is deeper has a message of its own."""
+
 _OF_A_SERVICE = re.compile(r"(.*_)?(SERVICE_(HOST|PORT)(_.*)?|PORT_\d+_(TCP|UDP|SCTP)(_.*)?)")
 
 
@@ -97,7 +106,7 @@ def load_settings(kind: type[S], prefix: str, given: Mapping[str, Any] = NOTHING
     try:
         settings = kind(**given)
     except ValidationError as error:
-        raise SettingsError("\n".join([*_faults(error, prefix), *unknown])) from error
+        raise SettingsError("\n".join([*faults_of(error, kind, prefix), *unknown])) from error
     if unknown:
         raise SettingsError("\n".join(unknown))
     return settings
@@ -121,13 +130,23 @@ def _is_of_a_service(rest: str, value: str) -> bool:
     return bool(_OF_A_SERVICE.fullmatch(rest)) or (rest.endswith("PORT") and "://" in value)
 
 
-def _faults(error: ValidationError, prefix: str) -> list[str]:
+def faults_of(error: ValidationError, kind: type[ProgramSettings], prefix: str) -> list[str]:
     """Return one line for each variable: a value that may have two types fails once in each."""
     faults: dict[str, tuple[str, list[str]]] = {}
     for detail in error.errors():
         _, allowed = faults.setdefault(prefix + _name(detail["loc"]), (repr(detail["input"]), []))
-        allowed.append(detail["msg"])
+        allowed.append(_message(detail, kind))
     return [f"{name}: {value}: {'; '.join(said)}" for name, (value, said) in faults.items()]
+
+
+def _message(detail: ErrorDetails, kind: type[ProgramSettings]) -> str:
+    """Say what is allowed where JSON has another shape than its setting describes."""
+    field = kind.model_fields.get(str(detail["loc"][0])) if detail["loc"] else None
+    described = field.description if field and len(detail["loc"]) <= _IN_THE_SHAPE else None
+    if described is None or detail["type"] not in _SHAPES:
+        return detail["msg"]
+    fault = detail["msg"] if detail["type"] == "json_invalid" else "not valid"
+    return f"{fault}; allowed: {described}"
 
 
 def _name(loc: tuple[int | str, ...]) -> str:

@@ -28,7 +28,9 @@ class Settings(LeaderSettings):
     """Namespace of the Lease."""
 
     apis: Json[tuple[Api, ...]] = Field(
-        default=("workload.codeflare.dev/v1beta2", "mcad.ibm.com/v1beta1"), validate_default=False
+        default=("workload.codeflare.dev/v1beta2", "mcad.ibm.com/v1beta1"),
+        validate_default=False,
+        description='a list of API groups with versions, as JSON: ["mcad.ibm.com/v1beta1"]',
     )
     """Which AppWrappers there may be, as JSON; one that is not served is asked for again."""
 

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cli.endings import NotAllowed, NotServed
+from cli.endings import CannotRead, NotAllowed, NotServed
+from cli.read.coordinator_settings import read_settings
 from cli.read.reader import Reader
 from cli.report.snapshot import DEVICES, NODES, PODS, Snapshot, Unread
 from kube.api import resources
@@ -42,10 +43,10 @@ async def with_devices(reader: Reader, found: Snapshot) -> Snapshot:
             return found
         others = (device_facts(reader, _WATCHES[each]) for each in _OF_CLASSES)
         facts = [*classes, *(each for of in await asyncio.gather(*others) for each in of)]
+        index = await _index(reader, facts)
     except NotAllowed as refusal:
         said = f"{refusal}; devices of DeviceClasses are not counted"
         return found.with_unread(Unread(DEVICES, said))
-    index = _index(facts)
     return replace(found, devices=index, unbound=await _unbound(reader, found, index))
 
 
@@ -57,11 +58,22 @@ async def device_facts(reader: Reader, watch: DeviceWatch) -> Sequence[DeviceFac
         return ()
 
 
-def _index(facts: Sequence[DeviceFact]) -> DeviceIndex:
-    index = DeviceIndex()
+async def _index(reader: Reader, facts: Sequence[DeviceFact]) -> DeviceIndex:
+    """Index facts as the coordinator does: by the version, and without gates that are off."""
+    settings, _ = await read_settings(reader)
+    index = DeviceIndex(settings.feature_gates_off)
+    index.follow(await _version(reader))
     for each in facts:
         index.put(each)
     return index
+
+
+async def _version(reader: Reader) -> str:
+    """Return the version of Kubernetes; NotAllowed where it is not told: the rest may be shown."""
+    try:
+        return await reader.version()
+    except CannotRead as fault:
+        raise NotAllowed(str(fault)) from fault
 
 
 async def _unbound(reader: Reader, found: Snapshot, index: DeviceIndex) -> tuple[Pod, ...]:

@@ -5,7 +5,7 @@ known whoever took it. A pod that asks for such a claim is told so.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -63,6 +63,8 @@ class DeviceIndex:
         self.templates: dict[Key, ResourceClaimTemplate] = {}
         self.taken: dict[TakenDevice, Key] = {}
         """Devices, and shares of devices, that a claim takes from others, and that claim."""
+        self._also: defaultdict[TakenDevice, dict[Key, None]] = defaultdict(dict)
+        """Other claims that have the same: of shares whose amount is not read each takes all."""
         self._by_pool: defaultdict[PoolKey, set[TakenDevice]] = defaultdict(set)
         self._told: dict[PoolKey, frozenset[TakenDevice]] = {}
         self._untold: set[PoolKey] = set()
@@ -196,7 +198,9 @@ class DeviceIndex:
         if claim.allocation is None:
             self.unallocated.add(claim.key)
         for device in taken_of(claim):
-            self.taken[device] = claim.key
+            holder = self.taken.setdefault(device, claim.key)
+            if holder != claim.key:
+                self._also[device][claim.key] = None
             self._pool_of(device).add(device)
 
     def _drop_claim(self, key: Key) -> None:
@@ -207,9 +211,25 @@ class DeviceIndex:
         if known.spec is not _TOO_MANY:
             _count_down(self._whole, known.namespace)
         for device in taken_of(known):
-            if self.taken.get(device) == key:
-                del self.taken[device]
-                self._pool_of(device).discard(device)
+            self._give_back(device, key)
+
+    def _give_back(self, device: TakenDevice, key: Key) -> None:
+        """Take in that a claim has a device no more; another claim may have it still."""
+        others = self._also.get(device, {})
+        if self.taken.get(device) != key:
+            others.pop(key, None)
+        elif others:
+            self.taken[device] = next(iter(others))
+            del others[self.taken[device]]
+        else:
+            del self.taken[device]
+            self._pool_of(device).discard(device)
+        if not others:
+            self._also.pop(device, None)
+
+    def taken_alone(self, claim: ResourceClaim) -> Iterator[TakenDevice]:
+        """Yield what a claim takes that no other one has: it is free once the claim is gone."""
+        return (each for each in taken_of(claim) if not self._also.get(each))
 
     def _pool_of(self, device: TakenDevice) -> set[TakenDevice]:
         """Return what is taken of the pool of a device, to be changed."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, Json
+from pydantic import AfterValidator, Field, Json
 
 from scheduling.model.devices.features import GATES
 
@@ -13,5 +13,8 @@ def _known(gate: str) -> str:
     return gate
 
 
-GatesOff = Json[tuple[Annotated[str, AfterValidator(_known)], ...]]
+GatesOff = Annotated[
+    Json[tuple[Annotated[str, AfterValidator(_known)], ...]],
+    Field(description='a list of names of feature gates, as JSON: ["DRADeviceTaints"]'),
+]
 """Names of gates, as JSON."""

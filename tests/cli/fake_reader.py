@@ -23,6 +23,7 @@ class FakeReader:
     """
 
     gets: Collection[str] = ()
+    kubernetes = "1.37"
 
     def __init__(
         self,
@@ -81,7 +82,9 @@ class FakeReader:
         return next((each for each in found if each.metadata.name == name), None)
 
     async def version(self) -> str:
-        return "1.37"
+        if not self.kubernetes:
+            raise CannotRead("no version here")
+        return self.kubernetes
 
     async def served(self, kind: Kind) -> Served:
         plural = f"{kind.name.lower()}s"

@@ -5,6 +5,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from coordinator.deployed import Deployment
+from kube.objects.base import ObjectMeta
 from kube.objects.core import Node, Pod
 from kube.objects.gang import Gang
 from kube.objects.queues.queue import GangQueue
@@ -12,6 +14,12 @@ from kube.objects.queues.queue import GangQueue
 GPU = "nvidia.com/gpu"
 Json = dict[str, Any]
 T = TypeVar("T")
+
+
+class Placed(Deployment, frozen=True):
+    """A Deployment with all that any of its readers reads."""
+
+    metadata: ObjectMeta = ObjectMeta()
 
 
 def read(body: Json, as_: type[T]) -> T:

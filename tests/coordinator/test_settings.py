@@ -70,8 +70,8 @@ def test_no_class_raises_a_gang_unless_the_operator_allows_it(
     ("written", "line"),
     [
         ("high", "'high': Invalid JSON"),
-        ('["high"]', "['high']: Input should be a valid dictionary"),
-        ('{"a": "high"}', "'high': Input should be a valid list"),
+        ('["high"]', "['high']: not valid; allowed: lists of names of classes by namespace"),
+        ('{"a": "high"}', "'high': not valid; allowed: lists of names of classes by namespace"),
         ('{"a": [1]}', "1: Input should be a valid string"),
         ('{"Team": ["high"]}', "'Team' is not valid; allowed: the name of a namespace, or *"),
         ('{"": ["high"]}', "'' is not valid; allowed: the name of a namespace, or *"),

@@ -254,6 +254,21 @@ def test_a_member_with_room_is_asked_before_those_of_the_order_as_soon_as_it_sho
     assert world.runs() == {"train": ["d"]}
 
 
+def test_a_member_whose_room_comes_and_goes_keeps_no_other_from_being_asked() -> None:
+    names = ("a", "b", "c", "d", "e")
+    world = World(QueueClusters(order=names), a=0, b=0, c=0, d=0, e=1)
+    for name in names:
+        world.show_room(name, pods=9)
+    world.submit("train")
+    world.write_turn("train", needs=(({GPU: 8}, 2),))
+    for _ in range(10):
+        world.settle(20.0)
+        world.show_room("b", pods=0)
+        world.settle(20.0)
+        world.show_room("b", pods=9)
+    assert world.runs() == {"train": ["e"]}
+
+
 def test_an_offer_stands_though_the_room_that_is_kept_for_it_shows_no_more() -> None:
     world = World(QueueClusters(order=tuple("abcd")), a=0, b=0, c=0, d=1)
     for name in "abc":

@@ -11,14 +11,14 @@ import pytest
 
 from coordinator.settings import Settings as CoordinatorSettings
 from extender.settings import Settings as ExtenderSettings
+from headstate.settings import Settings as RedisSettings
 from runtime.program import SettingsError, load_settings
 from tests.packaging.tree import ROOT
 from webhook.settings import Settings as WebhookSettings
 from wrapper.settings import Settings as WrapperSettings
 
-every_program = pytest.mark.parametrize(
-    "kind", [WebhookSettings, CoordinatorSettings, ExtenderSettings, WrapperSettings]
-)
+PROGRAMS: list[Any] = [WebhookSettings, CoordinatorSettings, ExtenderSettings, WrapperSettings]
+every_program = pytest.mark.parametrize("kind", PROGRAMS)
 
 
 @every_program
@@ -91,6 +91,28 @@ def test_a_namespace_that_cannot_be_is_named(
     (line,) = str(caught.value).splitlines()
     assert line.startswith(f"{prefix}{name}: {value!r}: ")
     assert "allowed: the name of a namespace: 1 to 63 of a-z, 0-9 and -" in line
+
+
+JSON_SETTINGS = [
+    (kind, name.upper())
+    for kind in (*PROGRAMS, RedisSettings)
+    for name, described in kind.model_json_schema()["properties"].items()
+    if described.get("contentMediaType") == "application/json"
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), JSON_SETTINGS)
+@pytest.mark.parametrize("value", ["7", "null", "a-word", '{"a": {}}', "[[]]", "[1]"])
+def test_json_of_another_shape_is_told_what_is_allowed(
+    kind: Any, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = kind.model_config["env_prefix"]
+    monkeypatch.setenv(prefix + name, value)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(kind, prefix)
+    (line,) = str(caught.value).splitlines()
+    assert "; allowed: " in line or "Input should be '" in line
+    assert "Input should be a valid" not in line
 
 
 @every_program

@@ -13,6 +13,7 @@ from cli.report.doctor.leader import check_leader
 from cli.report.doctor.other_systems import check_others
 from cli.report.doctor.programs import check_kuberay, check_programs
 from cli.report.doctor.quota_gaps import check_quota_gaps
+from cli.report.doctor.shared_settings import check_shared_settings
 from cli.report.doctor.webhooks import check_webhooks
 from kube.objects.base import Slim
 
@@ -39,6 +40,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     check_leader,
     check_scheduler,
     check_extender,
+    check_shared_settings,
     check_quota_gaps,
     check_others,
 )

@@ -1,7 +1,7 @@
 """Holds the objects that `muster doctor` judges; `Unread` stands for those not read."""
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -127,6 +127,13 @@ class Lease(Slim, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
+class Variable(Slim, frozen=True):
+    """A variable of a container; None where its value stands in another object."""
+
+    name: str = ""
+    value: str | None = None
+
+
 class Container(Part, frozen=True):
     """A container, by its image and what it is started with."""
 
@@ -134,6 +141,8 @@ class Container(Part, frozen=True):
     image: str = ""
     command: OrNull[tuple[str, ...]] = ()
     args: OrNull[tuple[str, ...]] = ()
+    env: OrNull[tuple[Variable, ...]] = ()
+    env_from: OrNull[tuple[dict[str, Any], ...]] = ()
 
     @property
     def words(self) -> tuple[str, ...]:

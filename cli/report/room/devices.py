@@ -21,7 +21,7 @@ from scheduling.devices.class_resources import (
 from scheduling.devices.node_devices import NodeDevices
 from scheduling.devices.node_index import DeviceFacts, NodeDevicesIndex, Pending
 from scheduling.devices.selection import Rules
-from scheduling.model.devices.in_use import TakenDevice
+from scheduling.model.devices.in_use import Share
 from scheduling.model.devices.resource_claim import ClaimSpec, ResourceClaim
 from scheduling.model.devices.resource_slice import DeviceID
 from scheduling.model.holder import Holder
@@ -163,7 +163,7 @@ def _devices(
 
 
 def _of_claims(
-    nodes: NodeSnapshot, devices: NodeDevicesIndex, had: Mapping[TakenDevice, Holder]
+    nodes: NodeSnapshot, devices: NodeDevicesIndex, had: Mapping[DeviceID, Holder]
 ) -> Iterator[Device]:
     for node in nodes.nodes:
         found = devices.of(node)
@@ -172,10 +172,16 @@ def _of_claims(
                 yield had[each], node.name, class_resource(of_class), False
 
 
-def _had(index: DeviceIndex, holders: Mapping[str, Holder]) -> Mapping[TakenDevice, Holder]:
-    """Return who has each device: the holder of the first pod that uses its claim."""
+def _had(index: DeviceIndex, holders: Mapping[str, Holder]) -> Mapping[DeviceID, Holder]:
+    """Return who has each device: the holder of the first pod that uses its claim.
+
+    A share counts, too: of a device that is shared no more it takes all.
+    """
     found = {key: _holder(claim, holders) for key, claim in index.claims.items()}
-    return {device: found[key] for device, key in index.taken.items()}
+    return {
+        taken.id if isinstance(taken, Share) else taken: found[key]
+        for taken, key in index.taken.items()
+    }
 
 
 def _holder(claim: ResourceClaim, holders: Mapping[str, Holder]) -> Holder:

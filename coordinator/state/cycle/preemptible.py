@@ -23,7 +23,7 @@ from kube.ray.ray_cluster import Answer, is_terminating
 from reservation.slots import Reserved, Slot, slot_of, take_slot
 from runtime.controller.moment import Moment
 from scheduling.model.amounts import Requests
-from scheduling.model.devices.in_use import TakenDevice, taken_of
+from scheduling.model.devices.in_use import TakenDevice
 from scheduling.model.gang import GangKey
 from scheduling.model.pod import LOWEST_PRIORITY
 from scheduling.model.preemption import GangPart
@@ -237,12 +237,13 @@ def _room(pods: Iterable[ObservedPod]) -> Room:
 
 def _devices(pods: Iterable[ObservedPod], known: Known) -> frozenset[TakenDevice]:
     """Return what claims of these pods alone were given: it is free once these are gone."""
-    claims, found = known.cache.devices.index.claims, set[TakenDevice]()
+    index, found = known.cache.devices.index, set[TakenDevice]()
+    claims = index.claims
     for pod in pods if claims else ():
         for name in (*(each.claim for each in pod.claims), pod.extended_claim):
             claim = claims.get((pod.namespace, name)) if name else None
             if claim is not None and claim.owner == pod.uid:
-                found.update(taken_of(claim))
+                found.update(index.taken_alone(claim))
     return frozenset(found)
 
 
@@ -254,7 +255,7 @@ def given_back(known: Known) -> Iterator[GangPart]:
     pods = {pod.uid for pod in known.cache.pods.values()}
     given = (each for each in index.claims.values() if each.allocation and each.owner)
     left = (each for each in given if pods.isdisjoint((each.owner, *each.reserved_for)))
-    found = frozenset(chain.from_iterable(map(taken_of, left)))
+    found = frozenset(chain.from_iterable(map(index.taken_alone, left)))
     if found:
         yield GangPart(NO_GANG, ENDING, "", LOWEST_PRIORITY, 0.0, (), is_ending=True, devices=found)
 

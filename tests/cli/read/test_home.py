@@ -7,9 +7,9 @@ import msgspec
 from cli.endings import NotAllowed
 from cli.read.coordinator_settings import read_settings
 from cli.read.home import AccountBinding, find_home
-from coordinator.deployed import Deployment, state_of
-from kube.objects.base import ObjectMeta
+from coordinator.deployed import state_of
 from tests.cli.fake_reader import FakeReader
+from tests.cli.objects import Placed
 
 NAME = "muster-coordinator"
 ACCOUNT = {"kind": "ServiceAccount", "name": NAME, "namespace": "gangs"}
@@ -18,12 +18,6 @@ LABELS = {"app.kubernetes.io/part-of": "muster"}
 
 def binding(*subjects: dict[str, str]) -> AccountBinding:
     return msgspec.convert({"metadata": {"name": NAME}, "subjects": subjects}, AccountBinding)
-
-
-class Placed(Deployment, frozen=True):
-    """A Deployment with all that any of its readers reads."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 def deployment(namespace: str, **fields: Any) -> Placed:

@@ -124,6 +124,31 @@ def test_a_device_is_taken_as_long_as_a_claim_was_given_it() -> None:
     assert index.taken == {}
 
 
+@pytest.mark.parametrize("goes", ["c", "other"])
+def test_a_device_of_two_claims_is_taken_until_both_are_gone(goes: str) -> None:
+    """Of shares whose amount is not read each takes the whole device."""
+    index = DeviceIndex()
+    for name in ("c", "other"):
+        index.put(claim(name, "gpu-0"))
+    index.drop(claim(goes))
+    [left] = {"c", "other"} - {goes}
+    assert index.taken == {device("gpu-0"): ("team", left)}
+    assert list(index.taken_by_pool.values()) == [{device("gpu-0")}]
+    index.put(claim(left, "gpu-0"))
+    index.drop(claim(left))
+    assert (index.taken, index.taken_by_pool) == ({}, {})
+
+
+def test_a_claim_that_gives_a_device_back_leaves_it_to_the_other_one() -> None:
+    index = DeviceIndex()
+    for name in ("c", "other"):
+        index.put(claim(name, "gpu-0", "gpu-0"))
+    index.put(claim("other"))
+    assert index.taken == {device("gpu-0"): ("team", "c")}
+    index.drop(claim("other"))
+    assert index.taken == {device("gpu-0"): ("team", "c")}
+
+
 def test_what_is_taken_of_a_pool_is_told_anew_where_it_changed_alone() -> None:
     index = DeviceIndex()
     index.put(claim("c", "gpu-0"))

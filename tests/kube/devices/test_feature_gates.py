@@ -33,6 +33,17 @@ def test_an_unknown_gate_is_named_with_those_that_are_allowed(
     assert ", ".join(GATES) in said
 
 
+@pytest.mark.parametrize(("settings", "prefix"), PROGRAMS)
+@pytest.mark.parametrize("written", ['{"DRADeviceTaints": false}', "7", "DRADeviceTaints"])
+def test_what_is_no_list_is_told_what_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, settings: type[ProgramSettings], prefix: str, written: str
+) -> None:
+    monkeypatch.setenv(f"{prefix}FEATURE_GATES_OFF", written)
+    with pytest.raises(SettingsError, match="; allowed: a list of names of feature gates") as said:
+        load_settings(settings, prefix)
+    assert "tuple" not in str(said.value)
+
+
 @pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("version", [(1, 34), (1, 37)])
 def test_each_gate_turns_something_off_that_its_version_has(

@@ -76,6 +76,8 @@ class FakeApi:
         self.asked.append(request)
         if self.refused:
             return _status(self.refused, "Unauthorized", "Unauthorized")
+        if request.path == "/version":
+            return web.json_response({"major": "1", "minor": "37"})
         parts = request.path.strip("/").split("/")
         parts = parts[2:] if parts[0] == "api" else parts[3:]
         namespace = parts[1] if parts[:1] == ["namespaces"] and len(parts) > 2 else ""

@@ -65,11 +65,17 @@ ENDED = certificate(NOW - timedelta(days=300), NOW - timedelta(days=1))
 
 
 def deployment(
-    name: str, *, namespace: str = NAMESPACE, available: int = 2, image: str = "muster:0.1.0"
+    name: str,
+    *,
+    namespace: str = NAMESPACE,
+    available: int = 2,
+    image: str = "muster:0.1.0",
+    env: Sequence[Json] = (),
 ) -> Json:
+    container = {"name": name.removeprefix("muster-"), "image": image, "env": list(env)}
     return {
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"replicas": 2, "template": {"spec": {"containers": [{"image": image}]}}},
+        "spec": {"replicas": 2, "template": {"spec": {"containers": [container]}}},
         "status": {"availableReplicas": available},
     }
 

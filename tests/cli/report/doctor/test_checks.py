@@ -29,7 +29,7 @@ def test_a_cluster_that_is_well_has_nothing_to_mend() -> None:
     report = examine(seen())
     assert {each.state for each in report.findings} == {State.OK}
     assert not any(each.remedy for each in report.findings)
-    assert len(report.findings) == 18
+    assert len(report.findings) == 19
     assert not report.failed
 
 

@@ -27,7 +27,7 @@ from scheduling.devices.class_resources import class_resource
 from scheduling.model.holder import Holder
 from tests.cli.fake_reader import FakeReader, run
 from tests.cli.objects import GPU as PLUGIN
-from tests.cli.objects import Json, gang, node, pod
+from tests.cli.objects import Json, Placed, gang, node, pod
 from tests.kube.devices.objects import GPU, claim_spec, decoded, request
 from tests.packaging.tree import ROOT
 
@@ -130,12 +130,65 @@ def numbers(each: NodeReport) -> tuple[int, int, int, int]:
     return each.used, each.reserved, each.free, each.allocatable
 
 
+def test_a_share_of_a_device_that_is_shared_no_more_is_all_of_it() -> None:
+    lists = cluster()
+    lone = claim("lone", on="a", devices=("d1", "d2"))
+    for each in lone.status["allocation"]["devices"]["results"]:
+        each.update({"shareID": "x", "consumedCapacity": {"memory": "1Gi"}})
+    lists[RESOURCE_CLAIMS.plural][-1] = lone
+    found = read(lists)
+    assert {each.name: numbers(each) for each in nodes_report(found).nodes}["a"] == (3, 1, 0, 4)
+    room = room_of(found)
+    assert room is not None
+    lone_ones = Holder("ResourceClaim", "team", "lone")
+    assert [dict(each.requests)[CLASS] for each in room.uses if each.holder == lone_ones] == [2]
+
+
 def test_nodes_have_devices_of_a_class_that_are_used_promised_and_free() -> None:
     report = nodes_report(snapshot())
     assert {each.resource for each in report.nodes} == {CLASS}
     found = {each.name: numbers(each) for each in report.nodes}
     assert found == {"a": (3, 1, 0, 4), "b": (0, 1, 1, 2)}
     assert report.nodes_without == 1
+
+
+def tainted_cluster() -> dict[str, list[Any]]:
+    """The same with a taint on all devices of a, which keeps claims from those not in use."""
+    lists = cluster()
+    for each in lists[SLICES.plural][0].spec["devices"]:
+        each["taints"] = [{"key": "broken", "effect": "NoSchedule"}]
+    return lists
+
+
+def there_is_on_a(reader: FakeReader) -> int:
+    found = nodes_report(asyncio.run(_read(reader)))
+    return next(each.allocatable for each in found.nodes if each.name == "a")
+
+
+def test_devices_count_as_the_version_of_kubernetes_gives_them() -> None:
+    reader = FakeReader(tainted_cluster())
+    assert there_is_on_a(reader) == 3, "those that claims have"
+    reader.kubernetes = "1.35"  # does nothing about taints
+    assert there_is_on_a(reader) == 4
+
+
+def test_devices_are_not_counted_where_the_version_is_not_told() -> None:
+    reader = FakeReader(cluster())
+    reader.kubernetes = ""
+    found = asyncio.run(_read(reader))
+    assert found.devices is None
+    assert [each.message for each in found.unread] == [
+        "no version here; devices of DeviceClasses are not counted"
+    ]
+
+
+def test_devices_count_without_the_gates_that_are_off() -> None:
+    variable = {"name": "MUSTER_COORDINATOR_FEATURE_GATES_OFF", "value": '["DRADeviceTaints"]'}
+    spec = {"template": {"spec": {"containers": [{"name": "coordinator", "env": [variable]}]}}}
+    meta = {"name": "muster-coordinator", "namespace": "muster-system"}
+    coordinator = msgspec.convert({"metadata": meta, "spec": spec}, Placed)
+    lists = {**tainted_cluster(), "deployments": [coordinator]}
+    assert there_is_on_a(FakeReader(lists)) == 4
 
 
 def test_pools_say_how_many_pods_with_so_many_devices_fit() -> None:
