@@ -1,13 +1,11 @@
 """Gangs that start together on the real control plane: all of a group at once, or none."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kube.objects import names
-from testbed.muster import Muster
 from testbed.recorder import Recorder
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
@@ -16,12 +14,6 @@ from tests.packaging.shell_blocks import fenced
 
 PAGE = Path(__file__).parents[2] / "docs" / "together.md"
 PAIR = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "2"}
-
-
-@pytest.fixture
-def recorder(muster: Muster) -> Iterator[Recorder]:
-    with Recorder(muster.cluster) as recorder:
-        yield recorder
 
 
 def member(name: str, workers: int, **more: str) -> Json:

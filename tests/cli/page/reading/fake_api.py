@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from kube.api.client import Client
 from kube.api.credentials import open_access
+from tests.cli.api_server import refusal
 
 Json = dict[str, Any]
 
@@ -75,14 +76,14 @@ class FakeApi:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request)
         if self.refused:
-            return _status(self.refused, "Unauthorized", "Unauthorized")
+            return refusal(self.refused, "Unauthorized", "Unauthorized")
         parts = request.path.strip("/").split("/")
         parts = parts[2:] if parts[0] == "api" else parts[3:]
         namespace = parts[1] if parts[:1] == ["namespaces"] and len(parts) > 2 else ""
         plural, *rest = parts[2:] if namespace else parts
         if (plural, namespace) in self.forbidden:
             said = f'User "ada" cannot list resource "{plural}" at the cluster scope'
-            return _status(403, "Forbidden", f"{plural} is forbidden: {said}")
+            return refusal(403, "Forbidden", f"{plural} is forbidden: {said}")
         if rest[1:] == ["log"]:
             return await self._log(request, namespace, rest[0])
         here = [
@@ -96,7 +97,7 @@ class FakeApi:
 
     async def _log(self, request: web.Request, namespace: str, pod: str) -> web.StreamResponse:
         if (namespace, pod) not in self.logs:
-            return _status(404, "NotFound", f'pods "{pod}" not found')
+            return refusal(404, "NotFound", f'pods "{pod}" not found')
         stream = web.StreamResponse()
         await stream.prepare(request)
         async for piece in self.logs[namespace, pod]():
@@ -108,15 +109,10 @@ async def _who(_: web.Request) -> web.Response:
     return web.json_response({"status": {"userInfo": {"username": "ada", "groups": []}}})
 
 
-def _status(code: int, reason: str, message: str) -> web.Response:
-    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
-    return web.json_response(body, status=code)
-
-
 def _one(here: Sequence[Json], name: str) -> web.Response:
     found = next((each for each in here if each["metadata"]["name"] == name), None)
     if found is None:
-        return _status(404, "NotFound", f'"{name}" not found')
+        return refusal(404, "NotFound", f'"{name}" not found')
     return web.json_response(found)
 
 
