@@ -28,7 +28,12 @@ def examples(most: int, *, otherwise: int | None = None) -> settings:
 
 def every_other(cases: Iterable[T]) -> list[ParameterSet]:
     """Cases of which each second one is for `make test-long`: they differ by one step each."""
+    return one_in(2, cases)
+
+
+def one_in(many: int, cases: Iterable[T]) -> list[ParameterSet]:
+    """Cases of which `make test` has the first of so many: they differ by a step, or by chance."""
     return [
-        pytest.param(case, marks=pytest.mark.long if number % 2 else ())
+        pytest.param(case, marks=pytest.mark.long if number % many else ())
         for number, case in enumerate(cases)
     ]

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from certs.__main__ import main
 from certs.chain import Pair, ServerNames, belong_together, serves, signed_by
 
 
-def _issue(*arguments: str) -> subprocess.CompletedProcess[str]:
+def _issue(*arguments: str) -> Result:
     return _run("issue", *arguments, environment={})
 
 
-def _run(*arguments: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "certs", *arguments]
-    more = {**os.environ, **environment}
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=120, env=more
-    )
+def _run(*arguments: str, environment: dict[str, str]) -> Result:
+    """In this process: an error that nobody catches, which would be a trace, fails the test."""
+    return CliRunner().invoke(main, arguments, env=environment, catch_exceptions=False)
 
 
 def test_issue_writes_a_chain_and_prints_no_secret(tmp_path: Path) -> None:
     directory = tmp_path / "pki"
-    done = _issue("--dir", str(directory), "--dns", "localhost", "--ip", "127.0.0.1")
+    names = ("--dns", "localhost", "--ip", "127.0.0.1")
+    command = [sys.executable, "-m", "certs", "issue", "--dir", str(directory), *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     pair = Pair((directory / "tls.crt").read_bytes(), (directory / "tls.key").read_bytes())
     assert belong_together(pair)
@@ -49,17 +49,15 @@ def test_a_wrong_name_is_said_without_a_trace(
     tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     done = _issue("--dir", str(tmp_path / "pki"), *arguments)
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert said in done.stderr
-    assert "Traceback" not in done.stderr
     assert not (tmp_path / "pki").exists()
 
 
 def test_a_directory_that_cannot_be_made_is_said_without_a_trace(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = _issue("--dir", str(tmp_path / "file" / "pki"), "--dns", "localhost")
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    assert done.exit_code == 1
 
 
 UNKNOWN = "there is no such setting"
@@ -74,7 +72,7 @@ def test_variables_that_cannot_be_used_are_named_before_anything_is_asked(comman
         f"MUSTER_CERTS_NAMESPACE: 'a/b': not valid; allowed: {ALLOWED}",
         f"MUSTER_CERTS_NAMESPCE: 'gangs': {UNKNOWN}; the nearest is MUSTER_CERTS_NAMESPACE",
     ]
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.exit_code, done.stdout) == (2, "")
 
 
 def test_an_empty_namespace_is_not_the_default() -> None:
@@ -88,4 +86,4 @@ def test_what_kubernetes_puts_beside_a_service_does_no_harm() -> None:
     assert done.stderr.splitlines()[-1] == (
         f"Error: Invalid value for '--namespace': 'Bad_NS': not valid; allowed: {ALLOWED}"
     )
-    assert done.returncode == 2
+    assert done.exit_code == 2

@@ -38,3 +38,9 @@ def kubeconfig(address: str) -> dict[str, object]:
         "users": [{"name": "u", "user": {}}],
         "current-context": "here",
     }
+
+
+def refusal(code: int, reason: str, message: str) -> web.Response:
+    """A Status in the place of an answer."""
+    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
+    return web.json_response(body, status=code)

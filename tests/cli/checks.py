@@ -1,7 +1,7 @@
 """What the API server and the coordinator ask of GangQueues, checked without either."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ import yaml
 
 from cli.imports.manifest import document
 from cli.imports.naming import is_valid
-from cli.imports.outcome import Outcome, Remark, Source
+from cli.imports.outcome import Fault, Outcome, Remark, Source
 from kube.codec.queues.queue import read_queue
 from kube.objects.queues.queue import GangQueue
 from kube.objects.schema import QUANTITY_PATTERN
@@ -42,6 +42,14 @@ def printed(outcome: Outcome) -> list[Json]:
 def fields(remarks: Iterable[Remark]) -> set[tuple[str, str, str]]:
     """Object, field and value of remarks."""
     return {(each.subject, each.field, each.value) for each in remarks}
+
+
+def tried(imported: Callable[..., Outcome], *bodies: Json) -> tuple[Outcome, str]:
+    """The outcome, or none and what is wrong."""
+    try:
+        return imported(*bodies), ""
+    except Fault as fault:
+        return Outcome(), str(fault)
 
 
 def queues_of(outcome: Outcome) -> dict[str, Queue]:

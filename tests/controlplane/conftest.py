@@ -18,6 +18,7 @@ from testbed.cluster import Cluster
 from testbed.muster import Muster, start_muster, with_muster
 from testbed.options import Options
 from testbed.recipes import chosen_kuberay
+from testbed.recorder import Recorder
 from testbed.waiting import wait_until
 from tests.controlplane.dashboards import Dashboards
 from tests.controlplane.plot import Plot, plotted
@@ -82,6 +83,23 @@ def plot(muster: Muster) -> Iterator[Plot]:
     """A namespace and nodes of one test's own."""
     with plotted(muster.cluster, f"plot-{next(_NUMBERS)}") as plot:
         yield plot
+
+
+@pytest.fixture
+def recorder(muster: Muster) -> Iterator[Recorder]:
+    """What happens to pods while a test runs."""
+    with Recorder(muster.cluster) as recorder:
+        yield recorder
+
+
+@pytest.fixture
+def webhook_down(muster: Muster) -> Iterator[Muster]:
+    """The webhook stopped; it is back at the latest when the test ends."""
+    muster.webhook.stop()
+    yield muster
+    if not muster.webhook.running:
+        muster.webhook.restart()
+    muster.wait_ready()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from kube.objects import names
 from testbed.errors import TestbedError
 from tests.controlplane.plot import QUEUES, Plot, condition, is_held
-from tests.controlplane.rayclusters import GANG, Json, gang, group, ray_cluster, requests, template
+from tests.controlplane.rayclusters import Json, gang, group, ray_cluster, requests
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 BAD_QUEUES: list[tuple[Json, str]] = [
@@ -77,34 +77,6 @@ def test_bad_annotations_are_named_and_each_gang_runs_once_its_own_is_mended(plo
         plot.wait_running(name, 3)
 
 
-@pytest.mark.variant
-def test_opt_ins_other_than_true_and_false_are_gated_and_misconfigured(plot: Plot) -> None:
-    """The value was meant as something: releasing by mistake could not be undone, so it waits."""
-    plot.add_node(12)
-    bad = {f"bad-{at}": value for at, value in enumerate(["yes", "True", "", "1"])}
-    for name, value in bad.items():
-        plot.create(ray_cluster(name, group(replicas=2), labels={names.OPT_IN: value}))
-    for name, value in bad.items():
-        wait_misconfigured(plot, name, f"label {names.OPT_IN}", value, '"true" or "false"')
-        plot.patch("RayCluster", name, {"metadata": {"labels": GANG}})
-    for name in bad:
-        plot.wait_running(name, 3)
-
-
-@pytest.mark.variant
-def test_a_minimum_above_the_most_that_the_autoscaler_may_make_is_misconfigured(
-    plot: Plot,
-) -> None:
-    """With in-tree autoscaling replicas move, so the limit is maxReplicas."""
-    plot.add_node(8)
-    annotations = {names.MIN_REPLICAS: "workers=4"}
-    made = gang("bad", group(replicas=2, most=3), annotations=annotations)
-    made["spec"]["enableInTreeAutoscaling"] = True
-    plot.create(made)
-    allowed = "0 to 3 (minimum above maxReplicas)"
-    wait_misconfigured(plot, "bad", names.MIN_REPLICAS, "workers=4", allowed)
-
-
 def test_a_misconfigured_gang_does_not_delay_another(plot: Plot) -> None:
     """The bad one came first and would fit; the good one runs, the bad one still waits."""
     plot.add_node(3)
@@ -113,21 +85,6 @@ def test_a_misconfigured_gang_does_not_delay_another(plot: Plot) -> None:
     plot.create(gang("good", group(replicas=2)))
     plot.wait_running("good", 3)
     assert plot.status("bad")["reason"] == "Misconfigured"
-
-
-@pytest.mark.variant
-def test_a_running_gang_whose_annotation_breaks_goes_on_running(plot: Plot) -> None:
-    """A typo in an annotation must not end a running cluster."""
-    plot.add_node(4)
-    plot.create(gang("runs", group(replicas=2)))
-    before = {pod["metadata"]["uid"] for pod in plot.wait_running("runs", 3)}
-    plot.mark("runs", min_replicas="workers=two")
-    plot.create(gang("later"))
-    plot.wait_running("later", 1)
-    assert {pod["metadata"]["uid"] for pod in plot.wait_running("runs", 3)} == before
-    plot.scale("runs", replicas=4)
-    plot.wait_message("runs", "the minimum is ready; 2 of 5 pods wait: muster.dev/min-replicas")
-    plot.wait_event("runs", "Misconfigured", "workers=two")
 
 
 def test_a_key_that_muster_does_not_know_is_told_on_the_ray_cluster(plot: Plot) -> None:
@@ -142,16 +99,6 @@ def test_a_key_that_muster_does_not_know_is_told_on_the_ray_cluster(plot: Plot) 
 
 
 @pytest.mark.variant
-@pytest.mark.parametrize("groups", [(), (group(replicas=0),)])
-def test_a_gang_without_workers_is_its_head(plot: Plot, groups: tuple[Json, ...]) -> None:
-    """No worker group, or one without workers."""
-    plot.add_node(1)
-    plot.create(gang("alone", *groups))
-    plot.wait_running("alone", 1)
-    assert plot.status("alone")["ready"] == "1/1"
-
-
-@pytest.mark.variant
 @pytest.mark.parametrize(("resource", "amount"), [("cpu", "10E"), ("memory", "1e30")])
 def test_requests_that_do_not_fit_64_bits_are_named_and_hold_no_other_gang_up(
     plot: Plot, resource: str, amount: str
@@ -163,18 +110,6 @@ def test_requests_that_do_not_fit_64_bits_are_named_and_hold_no_other_gang_up(
     plot.wait_phase("huge", "Queued", "Misconfigured", said)
     plot.create(gang("good", group(replicas=2)))
     plot.wait_running("good", 3)
-
-
-@pytest.mark.variant
-def test_requests_whose_sum_does_not_fit_64_bits_are_named(plot: Plot) -> None:
-    """Each container alone is fine; kube-scheduler could not add them up either."""
-    plot.add_node(3)
-    workers = group(replicas=1)
-    workers["template"] = template("ray-worker", requests(memory="9E"))
-    more = {"name": "more", "image": "none", "resources": requests(memory="9E")}
-    workers["template"]["spec"]["containers"].append(more)
-    plot.create(gang("huge", workers))
-    plot.wait_phase("huge", "Queued", "Misconfigured", "fits 64 bits")
 
 
 def test_requests_that_the_api_server_refuses_in_pods_alone_are_told_by_the_gang(

@@ -32,12 +32,6 @@ def phase(plot: Plot, name: str) -> str:
     return str(plot.status(name).get("held", {}).get("phase", ""))
 
 
-@pytest.fixture
-def recorder(muster: Muster) -> Iterator[Recorder]:
-    with Recorder(muster.cluster) as recorder:
-        yield recorder
-
-
 def had_pods(recorder: Recorder, plot: Plot, cluster: str) -> bool:
     """Whether any pod of a Ray cluster was ever seen."""
     return any(each.gang == (plot.name, cluster) for each in recorder.events)
@@ -151,16 +145,6 @@ def test_one_that_is_stopped_for_another_is_suspended_again_and_comes_back(plot:
 
     plot.delete_whole("p")
     plot.wait_running("low", 3)
-
-
-@pytest.fixture
-def webhook_down(muster: Muster) -> Iterator[Muster]:
-    """The webhook stopped; it is back at the latest when the test ends."""
-    muster.webhook.stop()
-    yield muster
-    if not muster.webhook.running:
-        muster.webhook.restart()
-    muster.wait_ready()
 
 
 @pytest.mark.variant

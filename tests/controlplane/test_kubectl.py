@@ -2,11 +2,8 @@
 
 import re
 
-import pytest
-
-from kube.objects import names
 from tests.controlplane.plot import Plot
-from tests.controlplane.rayclusters import Json, gang, group, head
+from tests.controlplane.rayclusters import gang, group
 
 Rows = dict[str, dict[str, str]]
 
@@ -63,50 +60,3 @@ def test_the_wide_form_adds_the_message_in_numbers(plot: Plot) -> None:
     assert f"{said}3 are free, and those that fit leave 0. 2 of 5 cpu are held by" in wide
     plot.mark("waits", min_replicas="workers=2")
     plot.wait_phase("waits", "Running")
-
-
-def waiting_gang(name: str, priority_class: str) -> Json:
-    workers = group(replicas=4, priorityClassName=priority_class)
-    return gang(name, workers, head_group=head(priorityClassName=priority_class))
-
-
-@pytest.mark.variant
-def test_positions_of_waiting_gangs_go_by_priority_then_age(plot: Plot) -> None:
-    """The pods' priority decides, or a lower annotation; of equals the older stands first.
-
-    Each position is read when its gang is first told: numbers that merely move are written later.
-    Of those of one second the first by name stands first.
-    """
-    low, high = plot.add_priority_class("low", 10_000), plot.add_priority_class("high", 20_000)
-    plot.add_node(2)
-    lowered = waiting_gang("low-by-mark", high)
-    lowered["metadata"]["annotations"] = {names.PRIORITY_CLASS: low}
-    gangs = [waiting_gang("low-again", low), waiting_gang("high", high), lowered]
-    gangs.append(waiting_gang("low-second", low))
-    positions = {}
-    for each in gangs:
-        name = plot.create(each)["metadata"]["name"]
-        positions[name] = plot.wait_phase(name, "Queued", "NeverFits")["position"]
-    assert positions == {"low-again": 1, "high": 1, "low-by-mark": 3, "low-second": 4}
-    priorities = {name: found["spec"]["priority"] for name, found in plot.gangs().items()}
-    assert priorities == {
-        "low-again": 10_000,
-        "high": 20_000,
-        "low-by-mark": 10_000,
-        "low-second": 10_000,
-    }
-
-
-@pytest.mark.variant
-def test_the_gang_of_higher_priority_starts_first_when_room_comes(plot: Plot) -> None:
-    """The order is not only printed."""
-    high = plot.add_priority_class("high", 20_000)
-    plot.add_node(1)
-    plot.create(gang("older", group(replicas=2)))
-    plot.wait_phase("older", "Queued")
-    workers = group(replicas=2, priorityClassName=high)
-    plot.create(gang("higher", workers, head_group=head(priorityClassName=high)))
-    plot.wait_phase("higher", "Queued")
-    plot.add_equal_nodes(1, cpus=3)
-    plot.wait_running("higher", 3)
-    assert plot.bound("older") == {}

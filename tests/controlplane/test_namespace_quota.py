@@ -25,6 +25,7 @@ from tests.controlplane.rayclusters import (
     ray_service,
     requests,
 )
+from tests.controlplane.test_held_starts import suspended
 
 WORKERS = 4
 """Of each gang, beside its head."""
@@ -50,10 +51,6 @@ def run_one_after_another(plot: Plot, names: Sequence[str]) -> list[str]:
     return ran
 
 
-def is_suspended(plot: Plot, name: str) -> bool:
-    return bool(plot.get("RayCluster", name)["spec"].get("suspend"))
-
-
 def test_a_gang_gets_no_pods_while_the_quota_has_no_room_for_them(
     plot: Plot, muster: Muster
 ) -> None:
@@ -73,7 +70,7 @@ def test_a_gang_gets_no_pods_while_the_quota_has_no_room_for_them(
         plot.wait_message("waits", "of pods in it fits has 4, other pods have 4")
         free_strangers(plot)
         plot.wait_message("waits", "4 of 8 are left")
-        assert is_suspended(plot, "waits")
+        assert suspended(plot, "waits")
         assert not [each for each in recorder.events if each.gang == (plot.name, "waits")]
     plot.delete("RayCluster", "fits")
     plot.wait_running("waits", WORKERS + 1)
@@ -183,7 +180,7 @@ def have_it_make_way(plot: Plot, early: str) -> None:
     plot.wait(lambda: plot.status("urgent").get("reason") == "PodsRefused", "it to be refused")
     free_strangers(plot, left=2)
     plot.wait_running("urgent", WORKERS + 1)
-    assert is_suspended(plot, early)
+    assert suspended(plot, early)
     plot.wait_message(early, "it made way for urgent")
     free_strangers(plot)
 

@@ -22,38 +22,6 @@ def term(key: str, operator: str, *values: str) -> Json:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-CONSTRAINTS = [
-    ({"nodeSelector": {"disk": "ssd"}}, {"ssd"}),
-    ({"affinity": required(term("disk", "In", "ssd", "tape"))}, {"ssd"}),
-    ({"affinity": required(term("disk", "NotIn", "ssd", "tape"))}, {"hdd", "bare"}),
-    ({"affinity": required(term("disk", "Exists"))}, {"ssd", "hdd"}),
-    ({"affinity": required(term("disk", "DoesNotExist"))}, {"bare"}),
-    ({"affinity": required(term("generation", "Gt", "6"))}, {"ssd"}),
-    ({"affinity": required(term("generation", "Lt", "6"))}, {"hdd"}),
-    ({"affinity": required(term("disk", "In", "hdd"), term("disk", "In", "ssd"))}, {"ssd", "hdd"}),
-    ({"affinity": required(term("disk", "Exists")), "nodeSelector": {"disk": "hdd"}}, {"hdd"}),
-]
-
-
-@pytest.mark.variant
-@pytest.mark.parametrize(("constraint", "allowed"), CONSTRAINTS)
-def test_pods_land_where_selector_and_affinity_allow(
-    plot: Plot, constraint: Json, allowed: set[str]
-) -> None:
-    """The workers fill all room that is allowed to them; the pin comes on top of their terms."""
-    plot.add_nodes(
-        NodeSpec("ssd", cpus=2, labels={"disk": "ssd", "generation": "7"}),
-        NodeSpec("hdd", cpus=2, labels={"disk": "hdd", "generation": "5"}),
-        NodeSpec("bare", cpus=2),
-        NodeSpec("head", cpus=1, labels={"for": "head"}, taints=("for=head:NoSchedule",)),
-    )
-    own = head(nodeSelector={"for": "head"}, tolerations=[{"key": "for", "operator": "Exists"}])
-    workers = group(replicas=2 * len(allowed), **constraint)
-    plot.create(gang("chosen", workers, head_group=own))
-    plot.wait_running("chosen", 1 + 2 * len(allowed))
-    assert set(plot.bound("chosen", "worker").values()) == allowed
-
-
 def test_a_constraint_that_no_node_meets_is_named(plot: Plot) -> None:
     """Not "insufficient resources", for there is plenty: no node is feasible."""
     plot.add_node(8)

@@ -48,14 +48,6 @@ def test_a_label_makes_a_gang_that_is_released_whole_and_pinned(plot: Plot) -> N
     assert [pin(pod) for pod in pods] == [[plot.node("node")]] * 3
 
 
-@pytest.mark.variant
-def test_an_annotation_makes_a_gang(plot: Plot) -> None:
-    """For users who may not set labels: an annotation says the same."""
-    plot.add_node(3)
-    plot.create(ray_cluster("gang", group(replicas=2), annotations=GANG))
-    plot.wait_running("gang", 3)
-
-
 def test_every_ray_cluster_of_an_opted_in_namespace_is_a_gang_but_those_that_say_false(
     plot: Plot,
 ) -> None:
@@ -71,22 +63,6 @@ def test_every_ray_cluster_of_an_opted_in_namespace_is_a_gang_but_those_that_say
     assert [gates(pod) for pod in outside] == [[]] * 4
     assert all(is_held(pod) for pod in plot.wait_pods("silent", 2))
     plot.wait(lambda: set(plot.gangs()) == {"silent"}, "the one Gang, that of the probe being gone")
-
-
-@pytest.mark.variant
-@pytest.mark.parametrize(("label", "annotation"), [("true", "false"), ("false", "true")])
-def test_a_label_beats_an_annotation(plot: Plot, label: str, annotation: str) -> None:
-    """One order for all: label, then annotation, then namespace."""
-    plot.create(
-        ray_cluster(
-            "both",
-            group(replicas=1),
-            labels={names.OPT_IN: label},
-            annotations={names.OPT_IN: annotation},
-        )
-    )
-    pods = plot.wait_pods("both", 2)
-    assert [is_held(pod) for pod in pods] == [label == "true"] * 2
 
 
 def test_a_waiting_gang_that_opts_out_gets_its_pods_back_unpinned(plot: Plot) -> None:
@@ -175,15 +151,6 @@ def test_the_ray_cluster_of_a_labelled_job_or_service_is_the_gang(
     assert all(is_held(pod) for pod in plot.wait_pods(name, 3))
     plot.add_equal_nodes(1, cpus=2)
     plot.wait_running(name, 3)
-
-
-@pytest.mark.variant
-def test_a_ray_job_that_does_not_opt_in_makes_no_gang(plot: Plot) -> None:
-    """The RayCluster of a plain RayJob runs as ever."""
-    plot.add_node(4)
-    plot.create(ray_job("plain", group(replicas=1)))
-    plot.wait_ready(cluster_made_for(plot, "plain"), 2)
-    assert plot.gangs() == {}
 
 
 def test_a_policy_keeps_what_is_opted_in_by_its_namespace_from_opting_out(plot: Plot) -> None:

@@ -11,7 +11,6 @@ from tests.controlplane.rayclusters import Json, gang, group, head, requests
 pytestmark = pytest.mark.versions
 
 GPU = "nvidia.com/gpu"
-NONE = group(replicas=0)
 
 
 def pods_of(name: str, count: int, *, queue: str = "", **more: str) -> Json:
@@ -29,48 +28,6 @@ def wait_uses(plot: Plot, queue: str, summary: str) -> None:
         return bool(plot.queue_status(queue).get("summary") == summary)
 
     plot.wait(told, f"queue {queue} to use {summary}")
-
-
-@pytest.mark.variant
-def test_a_gang_that_fits_waits_for_none_that_came_before_it(plot: Plot) -> None:
-    """Two nodes have 450m left each: 427m twice fits, 850m at once only in the aggregate."""
-    plot.add_equal_nodes(2, cpus="1")
-    plot.create(pods_of("runs", 2, cpu="550m"))
-    plot.wait_running("runs", 2)
-    plot.create(pods_of("aggregate", 1, cpu="850m"))
-    status = plot.wait_phase("aggregate", "Queued", "InsufficientResources")
-    assert (
-        "0 of 1 headgroup fits: it needs 850m cpu on one node; 900m are free" in status["message"]
-    )
-    plot.create(pods_of("large", 3, cpu="427m"))
-    plot.wait_phase("large", "Queued")
-    plot.create(pods_of("small", 2, cpu="340m"))
-    plot.wait_running("small", 2)
-    assert all(is_held(pod) for name in ("aggregate", "large") for pod in plot.pods(name))
-    plot.delete_whole("runs")
-    plot.wait_phase("aggregate", "Queued", "InsufficientResources", "660m")
-
-
-@pytest.mark.variant
-def test_a_queue_borrows_what_others_leave_idle(plot: Plot) -> None:
-    """CPU, memory and GPUs at once, as long as the other queue does not ask for its own."""
-    plot.add_nodes(*copies(NodeSpec("gpu", cpus=8, memory="64Gi", gpus=8), 3))
-    plot.add_queue("company")
-    own: Json = {"quota": {"cpu": 1, "memory": "1Gi", GPU: 8}}
-    plot.add_queue("gold", parent=plot.queue("company"), **own)
-    plot.add_queue("silver", parent=plot.queue("company"), **own)
-    large = {"cpu": "500m", "memory": "300Mi", GPU: "8"}
-    plot.create(pods_of("silver", 2, queue=plot.queue("silver"), **large))
-    plot.wait_running("silver", 2)
-    wait_uses(plot, "silver", f"{GPU} 16/8, cpu 1/1, memory 600Mi/1Gi")
-    assert plot.queue_status("silver")["borrowed"][GPU] == "8"
-
-    plot.create(pods_of("gold", 1, queue=plot.queue("gold"), **large))
-    status = plot.wait_phase("gold", "Queued", "QuotaExceeded")
-    assert f"uses 0 of its quota of 8 {GPU} and may take 0 more" in status["message"]
-    plot.delete_whole("silver")
-    plot.wait_running("gold", 1)
-    wait_uses(plot, "gold", f"{GPU} 8/8, cpu 500m/1, memory 300Mi/1Gi")
 
 
 def test_a_queue_takes_back_what_it_lent(plot: Plot) -> None:
@@ -149,19 +106,6 @@ def test_quota_that_comes_while_gangs_run_counts_them_and_survives_a_restart(
 
 
 @pytest.mark.variant
-def test_a_tree_that_is_added_does_not_touch_gangs_that_it_does_not_select(plot: Plot) -> None:
-    """Gangs of a namespace that no queue selects run in the default queue, as before."""
-    plot.add_node(8)
-    for name, more in (("top", {}), ("leaf", {"parent": plot.queue("top")})):
-        plot.add_queue(
-            name, quota={"cpu": 0}, namespaceSelector={"matchLabels": {"no": "one"}}, **more
-        )
-    plot.create(pods_of("free", 3))
-    plot.wait_running("free", 3)
-    assert plot.gangs()["free"]["spec"]["queue"] == "default"
-
-
-@pytest.mark.variant
 def test_a_queue_that_is_deleted_while_it_is_applied_again(plot: Plot) -> None:
     """It goes with its last gang, and the gang that waits starts once it is there again."""
     plot.add_node(8)
@@ -179,68 +123,3 @@ def test_a_queue_that_is_deleted_while_it_is_applied_again(plot: Plot) -> None:
     plot.wait_phase("waits", "Gathering", "Misconfigured", "does not exist")
     plot.add_queue("team", quota={"cpu": 2})
     plot.wait_running("waits", 2)
-
-
-@pytest.mark.variant
-def test_a_queue_that_is_stopped_and_drained_goes_on_as_it_was(plot: Plot) -> None:
-    """The stop is of the queue above."""
-    plot.add_node(8)
-    plot.add_queue("top", quota={"cpu": 4})
-    plot.add_queue("team", parent=plot.queue("top"))
-    plot.create(pods_of("runs", 2, queue=plot.queue("team")))
-    plot.wait_running("runs", 2)
-    plot.change_queue("top", stop="Hold")
-    plot.create(pods_of("waits", 2, queue=plot.queue("team")))
-    plot.wait_phase("waits", "Queued", "QueueStopped", plot.queue("top"))
-    assert plot.bound("runs")
-    plot.change_queue("top", stop="HoldAndDrain")
-    plot.wait_phase("runs", "Queued", "QueueStopped", plot.queue("top"))
-    wait_uses(plot, "top", "cpu 0/4")
-    plot.change_queue("top", stop="None")
-    plot.wait_running("runs", 2)
-    plot.wait_running("waits", 2)
-
-
-@pytest.mark.variant
-def test_a_parent_that_comes_changes_and_goes_while_gangs_wait(plot: Plot) -> None:
-    plot.add_node(8)
-    plot.add_queue("leaf", parent=plot.queue("top"))
-    plot.create(pods_of("one", 2, queue=plot.queue("leaf")))
-    plot.wait_phase("one", "Queued", "QueueInactive", plot.queue("top"))
-    plot.add_queue("top", quota={"cpu": 1})
-    plot.wait_phase("one", "Queued", "QuotaExceeded")
-    plot.change_queue("top", quota={"cpu": 2})
-    plot.wait_running("one", 2)
-    plot.create(pods_of("two", 2, queue=plot.queue("leaf")))
-    plot.wait_phase("two", "Queued", "QuotaExceeded")
-    plot.delete_queue("top")
-    plot.wait_no_queue("top")
-    plot.wait_phase("two", "Queued", "QueueInactive", plot.queue("top"))
-    assert plot.bound("one", "head")
-    plot.add_queue("top", quota={"cpu": 4})
-    plot.wait_running("two", 2)
-    wait_uses(plot, "top", "cpu 4/4")
-
-
-@pytest.mark.variant
-def test_a_quota_without_loans_is_hard_and_a_forest_has_many_trees(plot: Plot) -> None:
-    """Each tree has its own resources; a gang waits for its quota though nodes are free."""
-    plot.add_node(8)
-    for tree in ("compute", "other"):
-        plot.add_queue(tree, quota={"cpu": "1200m"})
-        plot.add_queue(
-            f"{tree}-leaf",
-            parent=plot.queue(tree),
-            quota={"cpu": "400m"},
-            borrowingLimit={"cpu": 0},
-        )
-    plot.create(pods_of("one", 1, queue=plot.queue("compute-leaf"), cpu="400m"))
-    plot.wait_running("one", 1)
-    plot.create(pods_of("two", 1, queue=plot.queue("compute-leaf"), cpu="400m"))
-    plot.wait_phase("two", "Queued", "QuotaExceeded")
-    plot.create(pods_of("apart", 1, queue=plot.queue("other-leaf"), cpu="400m"))
-    plot.wait_running("apart", 1)
-    plot.create(pods_of("never", 1, queue=plot.queue("other-leaf"), cpu="500m"))
-    plot.wait_phase("never", "Queued", "QuotaExceeded", "at most")
-    plot.delete_whole("one")
-    plot.wait_running("two", 1)

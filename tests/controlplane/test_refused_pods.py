@@ -6,6 +6,7 @@ from testbed.muster import Muster
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.quotas import add_quota, add_quota_of_defaults
 from tests.controlplane.rayclusters import Json, gang, group, pod
+from tests.controlplane.test_running import most_workers
 
 
 def with_pods(most: int) -> Json:
@@ -86,12 +87,6 @@ def with_policy(policy: str) -> Json:
     template: Json = group()["template"]
     template["spec"]["containers"][0]["imagePullPolicy"] = policy
     return template
-
-
-def most_workers(plot: Plot, name: str) -> int:
-    """The most workers by what KubeRay has read."""
-    found: int = plot.get("RayCluster", name).get("status", {}).get("maxWorkerReplicas", 0)
-    return found
 
 
 @pytest.mark.variant

@@ -10,11 +10,9 @@ from tests.controlplane.rayclusters import (
     Json,
     gang,
     group,
-    head,
     pod,
     ray_cluster,
     requests,
-    template,
 )
 
 # head 1 + autoscaler 500m; worker max(100m, wait-gcs-ready 200m). The same for memory.
@@ -57,19 +55,6 @@ def test_side_cars_and_init_containers_count_as_kube_scheduler_counts_them(
         plot.wait_phase("gang", "Queued", "NeverFits", "the gang needs")
 
 
-@pytest.mark.variant
-def test_restartable_init_containers_and_overhead_of_several_containers_add_up(plot: Plot) -> None:
-    """A native side-car runs beside the Ray container for good, so both need their room."""
-    side = {"name": "side", "image": "none", "restartPolicy": "Always", "resources": requests()}
-    made = head()
-    made["template"] = template("ray-head", initContainers=[side])
-    plot.add_node("1999m")
-    plot.create(gang("side", head_group=made))
-    plot.wait_phase("side", "Queued", "NeverFits")
-    plot.add_equal_nodes(1, cpus=2)
-    plot.wait_running("side", 1)
-
-
 def test_extended_resources_must_be_on_one_node(plot: Plot) -> None:
     """Four GPUs on each of two nodes are no eight GPUs; the message says so in numbers."""
     plot.add_nodes(*copies(NodeSpec("four", cpus=8, gpus=4), 2))
@@ -93,13 +78,3 @@ def test_the_holders_of_the_room_are_named_and_written_down(plot: Plot) -> None:
     plot.create(gang("waits", group(replicas=1)))
     gang_held, bare_held = f"RayCluster {plot.name}/runs", f"Namespace {plot.name}"
     plot.wait_message("waits", f"2 of 4 cpu are held by {gang_held}, 1 by {bare_held}")
-
-
-@pytest.mark.variant
-def test_pod_slots_count(plot: Plot) -> None:
-    """A node with free CPUs and no free pod slot takes no pod."""
-    plot.add_node(8, pods=2)
-    plot.create(gang("many", group(replicas=2)))
-    plot.wait_phase("many", "Queued", "NeverFits", "the gang needs 3 pod slots in all")
-    plot.add_equal_nodes(1, cpus=8)
-    plot.wait_running("many", 3)

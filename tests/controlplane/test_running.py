@@ -73,47 +73,6 @@ def sizes(plot: Plot, name: str) -> list[str]:
     return [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in bound]
 
 
-@pytest.mark.variant
-def test_a_minimum_that_does_not_fit_holds_the_whole_gang(plot: Plot) -> None:
-    """Room for the head and one worker is no room for a minimum of two."""
-    plot.add_node(2)
-    plot.create(gang("waits", group(replicas=3), annotations=at_least("workers=2")))
-    plot.wait_phase("waits", "Queued", "NeverFits")
-    assert held(plot, "waits") == len(plot.wait_pods("waits", 4)) == 4
-    plot.add_equal_nodes(1, cpus=1)
-    plot.wait_phase("waits", "Running")
-    assert (len(plot.bound("waits")), held(plot, "waits")) == (3, 1)
-
-
-@pytest.mark.variant
-def test_a_running_gang_that_is_scaled_up_waits_for_room_and_says_so(plot: Plot) -> None:
-    """Of the new workers one fits; the other waits, and those that run go on."""
-    plot.add_node(4)
-    plot.create(gang("scaled", group(replicas=2)))
-    plot.wait_running("scaled", 3)
-    plot.scale("scaled", replicas=4)
-    status = plot.wait_message("scaled", "1 of 5 pods waits: 0 of 1 workers fits")
-    assert (status["phase"], status["reason"]) == ("Running", "Running")
-    plot.wait(lambda: len(plot.bound("scaled")) == 4, "one of the two to be bound")
-    assert held(plot, "scaled") == 1
-    plot.add_equal_nodes(1, cpus=1)
-    plot.wait_running("scaled", 5)
-
-
-@pytest.mark.variant
-def test_a_running_gang_that_is_scaled_down_gives_its_room_back(plot: Plot) -> None:
-    """The next gang starts in the room of the workers that went."""
-    plot.add_node(4)
-    plot.create(gang("shrinks", group(replicas=3)))
-    plot.wait_running("shrinks", 4)
-    plot.create(gang("next", group(replicas=1)))
-    plot.wait_phase("next", "Queued", "InsufficientResources")
-    plot.scale("shrinks", replicas=1)
-    plot.wait_running("next", 2)
-    plot.wait_running("shrinks", 2)
-    plot.wait(lambda: placed(plot, "shrinks") == 2, "the placement to hold two pods")
-
-
 def test_a_lost_worker_keeps_its_slot_for_its_replacement(plot: Plot) -> None:
     """The room of a lost member stays reserved, though another gang waits for just that."""
     plot.add_equal_nodes(2, cpus=2)
@@ -289,16 +248,4 @@ def test_replicas_of_several_hosts_start_whole(plot: Plot) -> None:
     replicas = by_replica(plot.pods("slices", "worker"))
     assert sorted(replicas.values()) == [[False, False], [True, True]]
     plot.add_equal_nodes(1, cpus=1)
-    plot.wait_running("slices", 5)
-
-
-@pytest.mark.variant
-@pytest.mark.parametrize("cpus", [4, 3])
-def test_a_minimum_of_several_hosts_counts_pods(plot: Plot, cpus: int) -> None:
-    """Two replicas of two hosts and a head are five pods."""
-    plot.add_node(cpus)
-    plot.create(hosts(2))
-    plot.wait_phase("slices", "Queued", "NeverFits")
-    assert held(plot, "slices") == len(plot.wait_pods("slices", 5)) == 5
-    plot.add_equal_nodes(5 - cpus, cpus=1)
     plot.wait_running("slices", 5)

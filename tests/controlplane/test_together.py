@@ -1,14 +1,11 @@
 """Gangs that start together on the real control plane: all of a group at once, or none."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kube.objects import names
-from testbed.muster import Muster
-from testbed.nodes import NodeSpec
 from testbed.recorder import Recorder
 from tests.controlplane.plot import Plot
 from tests.controlplane.rayclusters import Json, gang, group
@@ -17,12 +14,6 @@ from tests.packaging.shell_blocks import fenced
 
 PAGE = Path(__file__).parents[2] / "docs" / "together.md"
 PAIR = {names.TOGETHER: "pair", names.TOGETHER_SIZE: "2"}
-
-
-@pytest.fixture
-def recorder(muster: Muster) -> Iterator[Recorder]:
-    with Recorder(muster.cluster) as recorder:
-        yield recorder
 
 
 def member(name: str, workers: int, **more: str) -> Json:
@@ -50,24 +41,6 @@ def test_the_pair_of_the_page_starts_whole_once_both_are_there(
     plot.wait_running("trainer", 3)
     plot.wait_running("feeder", 1)
     assert stamp(plot, "trainer") == stamp(plot, "feeder") != ""
-
-
-@pytest.mark.variant
-def test_a_pair_that_fits_not_waits_whole_and_says_why_in_numbers(
-    plot: Plot, recorder: Recorder
-) -> None:
-    plot.add_node(4)
-    plot.create(member("a", 1))
-    plot.create(member("b", 2))
-    for each in ("a", "b"):
-        status = plot.wait_phase(each, "Queued", "NeverFits")
-        assert "the gang needs 5 cpu in all" in status["message"]
-        assert suspended(plot, each)
-        assert not had_pods(recorder, plot, each)
-
-    plot.add_nodes(NodeSpec("more", cpus=1))
-    plot.wait_running("a", 2)
-    plot.wait_running("b", 3)
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects import names
 from testbed.nodes import NodeSpec
-from tests.controlplane.plot import Plot, condition, is_held, label
+from tests.controlplane.plot import Plot, label
 from tests.controlplane.rayclusters import Json, gang, group
 
 ZONE = "topology.kubernetes.io/zone"
@@ -56,38 +56,6 @@ def test_a_gang_starts_inside_one_zone(plot: Plot) -> None:
     plot.create(gang("together", group(replicas=3), annotations=within(ZONE)))
     plot.wait_running("together", 4)
     assert domains(plot, "together") == {"zone-b": 3}
-
-
-@pytest.mark.variant
-def test_two_gangs_take_a_zone_each(plot: Plot) -> None:
-    add_zone(plot, "zone-a", 2, 2)
-    add_zone(plot, "zone-b", 2, 2)
-    for name in ("one", "two"):
-        plot.create(gang(name, group(replicas=3), annotations=within(ZONE)))
-    plot.wait_running("one", 4)
-    plot.wait_running("two", 4)
-    assert {tuple(domains(plot, name).items()) for name in ("one", "two")} == {
-        (("zone-a", 3),),
-        (("zone-b", 3),),
-    }
-
-
-@pytest.mark.variant
-def test_a_gang_without_a_zone_names_the_best_and_starts_when_it_grows(plot: Plot) -> None:
-    add_zone(plot, "zone-a", 2)
-    add_zone(plot, "zone-b", 2, 1)
-    add_zone(plot, "zone-c", 1)
-    plot.create(gang("waits", group(replicas=4), annotations=within(ZONE)))
-    said = f"no single {ZONE} holds the workers; zone-b comes closest: 3 of 4 workers fit: "
-    numbers = f"{said}each needs 1 cpu on one node, the gang 4 in all; 3 are free"
-    status = plot.wait_phase("waits", "Queued", "InsufficientResources", numbers)
-    assert condition(status, "Admitted")["message"].startswith(numbers)
-    assert all(is_held(pod) for pod in plot.wait_pods("waits", 5))
-    shown = plot.cluster.kubectl("describe", "gang", "waits", "-n", plot.name)
-    assert said in " ".join(shown.split())
-    plot.add_nodes(NodeSpec("zone-b-2", 1, labels={ZONE: "zone-b"}))
-    plot.wait_running("waits", 5)
-    assert domains(plot, "waits") == {"zone-b": 4}
 
 
 def test_a_lost_worker_comes_back_in_the_zone_of_the_others(plot: Plot) -> None:
@@ -140,14 +108,3 @@ def test_a_replica_that_lost_a_pod_is_made_again_into_its_rack(plot: Plot) -> No
 
 def _replicas(plot: Plot, name: str) -> set[str]:
     return {label(pod, names.RAY_REPLICA_NAME) for pod in plot.pods(name, "worker")}
-
-
-@pytest.mark.variant
-def test_replicas_that_no_rack_holds_wait(plot: Plot) -> None:
-    add_rack(plot, "rack-a", 1, 2)
-    add_rack(plot, "rack-b", 1)
-    add_rack(plot, "rack-c", 1)
-    plot.create(of_two_hosts("waits", 2))
-    said = f"1 of 2 replicas of workers fit beside headgroup: each needs 2 pods inside one {RACK}"
-    assert plot.wait_message("waits", said)["reason"] == "InsufficientResources"
-    assert all(is_held(pod) for pod in plot.wait_pods("waits", 5))

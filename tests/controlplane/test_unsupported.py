@@ -6,17 +6,6 @@ from testbed.nodes import NodeSpec
 from tests.controlplane.plot import Plot, condition, is_held
 from tests.controlplane.rayclusters import Json, gang, group, requests
 
-ELSEWHERE = {
-    "labelSelector": {"matchLabels": {"app": "loud"}},
-    "topologyKey": "kubernetes.io/hostname",
-}
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": "kubernetes.io/hostname",
-    "whenUnsatisfiable": "DoNotSchedule",
-    "labelSelector": {"matchLabels": {"app": "loud"}},
-}
 DISK = {"name": "data", "gcePersistentDisk": {"pdName": "data"}}
 
 CONSTRAINTS = [
@@ -44,52 +33,6 @@ def test_an_unsupported_constraint_is_named_and_no_other_gang_waits(
     plot.create(gang("usual", group(replicas=2)))
     plot.wait_running("usual", 3)
     assert all(is_held(pod) for pod in plot.wait_pods("special", 3))
-
-
-@pytest.mark.variant
-def test_pods_with_one_host_port_never_share_a_node(plot: Plot) -> None:
-    """Two workers, one node, one port: the gang waits, says that it is a port, others run."""
-    plot.add_node(6)
-    workers = group(replicas=2)
-    container = workers["template"]["spec"]["containers"][0]
-    container["ports"] = [{"containerPort": 8000, "hostPort": 8000}]
-    plot.create(gang("ports", workers))
-    plot.wait_message("ports", "host port 8000/TCP")
-    plot.create(gang("usual", group(replicas=2)))
-    plot.wait_running("usual", 3)
-    assert all(is_held(pod) for pod in plot.wait_pods("ports", 3))
-
-
-@pytest.mark.variant
-def test_workers_that_keep_apart_wait_for_a_node_each(plot: Plot) -> None:
-    """Members of a gang count for each other, though none is bound yet."""
-    plot.add_node(6)
-    term = {
-        "labelSelector": {"matchLabels": {"ray.io/group": "workers"}},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    workers = group(replicas=2, affinity={"podAntiAffinity": {REQUIRED: [term]}})
-    plot.create(gang("apart", workers))
-    plot.wait_phase("apart", "Queued", "NoFeasibleNode", "between the gang's own pods")
-    plot.add_equal_nodes(1, 6)
-    plot.wait_running("apart", 3)
-
-
-@pytest.mark.variant
-def test_preferred_constraints_do_not_count(plot: Plot) -> None:
-    """What only scores can never make kube-scheduler refuse a node."""
-    plot.add_node(3)
-    preferred = {
-        "podAntiAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 1, "podAffinityTerm": ELSEWHERE}
-            ]
-        }
-    }
-    spread = {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}
-    workers = group(replicas=2, affinity=preferred, topologySpreadConstraints=[spread])
-    plot.create(gang("polite", workers))
-    plot.wait_running("polite", 3)
 
 
 def test_a_resource_of_a_class_without_devices_waits_until_a_device_plugin_has_it(

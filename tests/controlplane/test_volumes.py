@@ -3,7 +3,6 @@
 import pytest
 
 from testbed.nodes import NodeSpec
-from testbed.provisioner import provisioning
 from tests.controlplane.plot import Plot, is_held
 from tests.controlplane.rayclusters import Json, gang, group
 
@@ -20,11 +19,6 @@ def claim() -> Json:
         "storageClassName": "",
     }
     return {"kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
-
-
-def claim_phases(plot: Plot) -> set[str]:
-    """The phases of all claims; the controller of volumes writes them after the pods are bound."""
-    return {each["status"]["phase"] for each in plot.all("PersistentVolumeClaim")}
 
 
 def only_in(zone: str) -> Json:
@@ -80,36 +74,6 @@ def test_a_gang_names_the_claim_that_it_waits_for_and_starts_once_it_is_bound(pl
     assert all(is_held(pod) for pod in plot.pods("trainer"))
     plot.add_volume("data")
     plot.wait_running("trainer", 3)
-
-
-@pytest.mark.variant
-def test_a_scratch_volume_for_each_worker_is_made_where_its_class_allows(plot: Plot) -> None:
-    """Every claim waits for its pod; kube-scheduler has it bound on the node of the pin."""
-    plot.add_nodes(
-        NodeSpec("near", cpus=8, labels={ZONE: "here"}),
-        NodeSpec("far", cpus=4, labels={ZONE: "there"}),
-    )
-    allowed = {"matchLabelExpressions": [{"key": ZONE, "values": ["here"]}]}
-    storage_class = plot.add_storage_class("scratch", allowedTopologies=[allowed])
-    with provisioning(plot.cluster.api):
-        plot.create(gang("trainer", group(replicas=3, volumes=[scratch(storage_class)])))
-        plot.wait_running("trainer", 4)
-    assert set(plot.bound("trainer", "worker").values()) == {"near"}
-    plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claims to say that they are bound")
-
-
-@pytest.mark.variant
-def test_workers_start_where_the_free_volumes_are_enough(plot: Plot) -> None:
-    """The claim is bound to the only disk, which is on one of two equal nodes."""
-    plot.add_nodes(NodeSpec("one", cpus=8), NodeSpec("two", cpus=8))
-    storage_class = plot.add_storage_class("local", provisioner="kubernetes.io/no-provisioner")
-    add_local_disk(plot, "a", storage_class, "two", claimRef=None)
-    asked = claim()
-    plot.create({**asked, "spec": {**asked["spec"], "storageClassName": storage_class}})
-    plot.create(gang("trainer", group(replicas=3, volumes=[DATA])))
-    plot.wait_running("trainer", 4)
-    assert set(plot.bound("trainer", "worker").values()) == {"two"}
-    plot.wait(lambda: claim_phases(plot) == {"Bound"}, "the claim to say that it is bound")
 
 
 @pytest.mark.variant

@@ -1,7 +1,5 @@
 """While the webhook is down Ray pods wait, and no other pod does."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from kube.objects import names
@@ -9,16 +7,6 @@ from testbed.errors import TestbedError
 from testbed.muster import Muster
 from tests.controlplane.plot import Plot, gates, is_held, is_ready
 from tests.controlplane.rayclusters import gang, group, pod, ray_cluster
-
-
-@pytest.fixture
-def webhook_down(muster: Muster) -> Iterator[Muster]:
-    """The webhook stopped; it is back at the latest when the test ends."""
-    muster.webhook.stop()
-    yield muster
-    if not muster.webhook.running:
-        muster.webhook.restart()
-    muster.wait_ready()
 
 
 def test_ray_pods_wait_for_the_webhook_and_no_others_do(plot: Plot, webhook_down: Muster) -> None:

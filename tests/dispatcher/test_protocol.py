@@ -3,10 +3,11 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.dispatcher.model import World
+from tests.examples import examples
 
 RULES = pytest.mark.parametrize(
     ("requeues", "changes"), [(False, False), (True, False), (False, True)]
@@ -15,7 +16,7 @@ RULES = pytest.mark.parametrize(
 
 
 @RULES
-@settings(max_examples=1000)
+@examples(1000)
 @given(history=st.binary(min_size=40, max_size=250))
 def test_it_never_runs_twice_and_runs_once_all_is_well(
     requeues: bool, changes: bool, history: bytes

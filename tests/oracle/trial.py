@@ -92,13 +92,14 @@ def _in_waves(stage: Stage, stored: World, answer: Yes) -> list[Json]:
     for wave in answer.waves:
         stage.release(wave)
         awaited |= {name_of(pod) for pod, _ in wave}
-        pods = stage.settled(stored, partial(_are_bound, awaited))
-        if not _are_bound(awaited, pods):
+        pods = stage.settled(stored, partial(are_bound, awaited))
+        if not are_bound(awaited, pods):
             break
     return pods
 
 
-def _are_bound(awaited: Set[str], pods: Sequence[Json]) -> bool:
+def are_bound(awaited: Set[str], pods: Sequence[Json]) -> bool:
+    """Say whether all that are awaited have a node."""
     return all(node_of(pod) for pod in pods if name_of(pod) in awaited)
 
 

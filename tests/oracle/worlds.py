@@ -91,7 +91,7 @@ class _Making:
         pod["spec"]["priorityClassName"] = GANG
         self._add([pod], lambda each, draw: each.add_to_member(draw, pod, nodes))
         count = 1 if name == "head" else self.random.randint(1, 4)
-        return [_copy(pod, f"{self.draw.pod_names}{name}-{at}") for at in range(count)]
+        return [named_copy(pod, f"{self.draw.pod_names}{name}-{at}") for at in range(count)]
 
 
 _POD_SETS = (("worker",), ("worker",), ("head", "worker"), ("a", "b", "c"))
@@ -104,7 +104,8 @@ def _pod(name: str, namespace: str, labels: dict[str, str]) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _copy(template: Json, name: str) -> Json:
+def named_copy(template: Json, name: str) -> Json:
+    """A pod of another name."""
     pod = deepcopy(template)
     pod["metadata"]["name"] = name
     return pod

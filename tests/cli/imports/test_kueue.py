@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cli.imports.kueue import read
 from cli.imports.outcome import Fault, Outcome
-from tests.cli.checks import Json, fields, queues_of, sources, specs, tree_of
+from tests.cli.checks import Json, fields, queues_of, sources, specs, tree_of, tried
 
 GPU = "nvidia.com/gpu"
 
@@ -340,16 +340,8 @@ def test_any_queues_and_cohorts_give_queues_that_work_or_a_fault(
         made("Cohort", name, parentName=parent, resourceGroups=groups)
         for name, (parent, groups) in cohorts.items()
     ]
-    outcome, fault = tried(*bodies)
+    outcome, fault = tried(imported, *bodies)
     event("a fault" if fault else "queues")
     found = queues_of(outcome)
     assert {each.parent for each in found.values()} - {""} <= set(found)
     assert fault.startswith(("ClusterQueue q", "Cohort ")) if fault else found
-
-
-def tried(*bodies: Json) -> tuple[Outcome, str]:
-    """The outcome, or none and what is wrong."""
-    try:
-        return imported(*bodies), ""
-    except Fault as fault:
-        return Outcome(), str(fault)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cli.imports.mcad import read
 from cli.imports.outcome import Fault, Outcome
-from tests.cli.checks import Json, fields, queues_of, sources, specs, tree_of
+from tests.cli.checks import Json, fields, queues_of, sources, specs, tree_of, tried
 
 GPU = "nvidia.com/gpu"
 
@@ -220,21 +220,13 @@ def test_any_trees_give_queues_that_work_or_a_fault_with_a_name(parts: list[Part
         subtree(f"s{at}", *children, parent=parent, tree=tree)
         for at, (tree, parent, children) in enumerate(parts)
     ]
-    outcome, fault = tried(*bodies)
+    outcome, fault = tried(imported, *bodies)
     event("queues" if outcome.queues else "none")
     if fault:
         event("a fault")
         assert fault.startswith("QuotaSubtree kube-system/s")
     queues = queues_of(outcome)
     assert {each.parent for each in queues.values()} - {""} <= set(queues)
-
-
-def tried(*bodies: Json) -> tuple[Outcome, str]:
-    """The outcome, or none and what is wrong."""
-    try:
-        return imported(*bodies), ""
-    except Fault as fault:
-        return Outcome(), str(fault)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20), st.booleans()), max_size=6))

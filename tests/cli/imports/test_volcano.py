@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cli.imports.outcome import Fault, Outcome
 from cli.imports.volcano import read
-from tests.cli.checks import Json, fields, queues_of, sources, specs, tree_of
+from tests.cli.checks import Json, fields, queues_of, sources, specs, tree_of, tried
 
 VERSION = "scheduling.volcano.sh/v1beta1"
 
@@ -223,16 +223,8 @@ def test_any_queues_give_queues_that_work_or_a_fault(parts: list[tuple[Any, ...]
         queue(f"q{at}", parent=parent, deserved=deserved, guarantee=kept, capability=most_of)
         for at, (parent, deserved, kept, most_of) in enumerate(parts)
     ]
-    outcome, fault = tried(*bodies)
+    outcome, fault = tried(imported, *bodies)
     event("a fault" if fault else "queues")
     assert fault.startswith("Queue q") or not fault
     found = queues_of(outcome)
     assert {each.parent for each in found.values()} - {""} <= set(found)
-
-
-def tried(*bodies: Json) -> tuple[Outcome, str]:
-    """The outcome, or none and what is wrong."""
-    try:
-        return imported(*bodies), ""
-    except Fault as fault:
-        return Outcome(), str(fault)

@@ -17,6 +17,7 @@ from cli.page.safety.guards import WRITE, only_our_writes
 from cli.page.server import application
 from kube.api.client import Client
 from kube.api.credentials import open_access
+from tests.cli.api_server import refusal
 from tests.cli.page.reports import status
 from tests.cli.write.cluster import Double
 
@@ -52,11 +53,6 @@ class People(Double):
             said = f'User "{user}" cannot patch resource "{plural}" in API group "ray.io" in the'
             return refusal(403, "Forbidden", f'{plural} is forbidden: {said} namespace "team"')
         return await super().handle(request)
-
-
-def refusal(code: int, reason: str, message: str) -> web.Response:
-    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
-    return web.json_response(body, status=code)
 
 
 class Tab:

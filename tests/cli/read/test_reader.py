@@ -17,7 +17,7 @@ from kube.api.kubeconfig_entries import context_namespace
 from kube.api.resources import GANGS, PODS
 from kube.objects.core import Pod
 from kube.objects.gang import Gang
-from tests.cli.api_server import reached_by_kubeconfig
+from tests.cli.api_server import reached_by_kubeconfig, refusal
 
 Json = dict[str, object]
 PATH = "/apis/muster.dev/v1alpha1/gangs"
@@ -41,11 +41,11 @@ class Api:
             await asyncio.sleep(60)
         if self.status:
             code, reason, message = self.status
-            return _status(code, reason, message)
+            return refusal(code, reason, message)
         at = int(request.query.get("continue", "0"))
         if at and self.expire:
             self.expire -= 1
-            return _status(410, "Expired", "the provided continue parameter is too old")
+            return refusal(410, "Expired", "the provided continue parameter is too old")
         if request.path in self.documents:
             return web.json_response(self.documents[request.path])
         if request.path not in self.lists:
@@ -54,11 +54,6 @@ class Api:
         token = str(at + 1) if at + 1 < len(items) else ""
         body = {"metadata": {"continue": token}, "items": items[at : at + 1]}
         return web.json_response(body)
-
-
-def _status(code: int, reason: str, message: str) -> web.Response:
-    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
-    return web.json_response(body, status=code)
 
 
 @pytest.fixture

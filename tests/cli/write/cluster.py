@@ -16,6 +16,8 @@ from urllib.parse import unquote
 import jsonpatch
 from aiohttp import web
 
+from tests.cli.api_server import refusal
+
 Json = dict[str, Any]
 LABEL = {"app.kubernetes.io/part-of": "muster"}
 TOO_LATE = 1.0
@@ -122,11 +124,11 @@ class Double:
         if found is None or kind is None or kind.root != found["root"]:
             return web.json_response({}, status=404)
         if any(re.search(each, f"{request.method} {path}") for each in self.refused):
-            return _status(403, "Forbidden", "the policy says no")
+            return refusal(403, "Forbidden", "the policy says no")
         lost = next((e for e in self.lost if re.search(e, f"{request.method} {path}")), None)
         if lost is not None:
             self.lost.remove(lost)
-            return _status(500, "InternalError", "etcdserver: request timed out")
+            return refusal(500, "InternalError", "etcdserver: request timed out")
         key = (kind.plural, found["namespace"] or "", found["name"] or "")
         before = copy.deepcopy(self.objects)
         answer = await self._answer(request, key)
@@ -146,7 +148,7 @@ class Double:
     def _log(self, pod: str, query: str) -> web.Response:
         self.logs_asked.append(f"{pod}?{query}")
         if pod not in self.logs:
-            return _status(400, "BadRequest", f'container "ray" in pod "{pod}" is waiting to start')
+            return refusal(400, "BadRequest", f'container "ray" in pod "{pod}" is waiting to start')
         return web.Response(body=self.logs[pod])
 
     async def _answer(self, request: web.Request, key: tuple[str, str, str]) -> web.Response:
@@ -155,7 +157,7 @@ class Double:
         if request.method == "POST":
             return self._create(key, await request.json())
         if key not in self.objects:
-            return _status(404, "NotFound", f"{key[0]} {key[2]} not found")
+            return refusal(404, "NotFound", f"{key[0]} {key[2]} not found")
         match request.method:
             case "GET":
                 return web.json_response(self.objects[key])
@@ -172,7 +174,7 @@ class Double:
     def _create(self, key: tuple[str, str, str], body: Json) -> web.Response:
         name = body["metadata"]["name"]
         if (key[0], key[1], name) in self.objects:
-            return _status(409, "AlreadyExists", f"{key[0]} {name} already exists")
+            return refusal(409, "AlreadyExists", f"{key[0]} {name} already exists")
         fields = {each: value for each, value in body.items() if each != "metadata"}
         return web.json_response(self.add(key[0], name, key[1], **fields), status=201)
 
@@ -182,11 +184,11 @@ class Double:
             try:
                 new = jsonpatch.apply_patch(copy.deepcopy(old), body)
             except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
-                return _status(422, "Invalid", str(error))
+                return refusal(422, "Invalid", str(error))
         else:
             version = body.get("metadata", {}).get("resourceVersion")
             if version not in (None, old["metadata"]["resourceVersion"]):
-                return _status(409, "Conflict", "the object has been modified")
+                return refusal(409, "Conflict", "the object has been modified")
             new = _merged(old, body)
         meta = new["metadata"]
         meta["resourceVersion"] = str(int(meta["resourceVersion"]) + 1)
@@ -198,7 +200,7 @@ class Double:
     def _delete(self, key: tuple[str, str, str], options: Json) -> web.Response:
         meta = self.objects[key]["metadata"]
         if options.get("preconditions", {}).get("uid") not in (None, meta["uid"]):
-            return _status(409, "Conflict", "the precondition failed")
+            return refusal(409, "Conflict", "the precondition failed")
         if meta.get("finalizers"):
             meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         else:
@@ -268,8 +270,3 @@ def _merged(old: Json, changes: Json) -> Json:
         else:
             found[name] = _merged(old.get(name) or {}, value) if isinstance(value, dict) else value
     return found
-
-
-def _status(code: int, reason: str, message: str) -> web.Response:
-    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
-    return web.json_response(body, status=code)

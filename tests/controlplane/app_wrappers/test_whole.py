@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +55,6 @@ def both_generations(muster: Muster) -> None:
     """
     muster.cluster.kubectl("create", "-f", str(MCAD_DEFINITIONS))
     muster.cluster.kubectl("wait", "--for=condition=Established", "-f", str(MCAD_DEFINITIONS))
-
-
-@pytest.fixture
-def recorder(muster: Muster) -> Iterator[Recorder]:
-    with Recorder(muster.cluster) as recorder:
-        yield recorder
 
 
 # ---- AppWrappers

@@ -86,7 +86,7 @@ def test_bad_overhead_and_pod_level_requests_are_named() -> None:
 
 def test_a_sum_beyond_64_bits_is_invalid() -> None:
     spec = {"containers": [container(memory="8E"), container(memory="7E")]}
-    with pytest.raises(InvalidObject):
+    with pytest.raises(InvalidObject, match="fits 64 bits"):
         pod_shape(pod(spec))
 
 

@@ -23,6 +23,7 @@ from tests.oracle.model import Json, World, name_of, node_of
 from tests.oracle.question import Yes
 from tests.oracle.stage import Stage
 from tests.oracle.tally import ADMITTED, Outcome
+from tests.oracle.trial import are_bound
 
 TURNS = 2
 """So often is a yes tried where kube-scheduler could take its pods in several orders."""
@@ -106,7 +107,7 @@ def _try_pinned(
         awaited |= {name_of(pod) for pod, _ in wave}
         final = set(wanted) if at == len(batches) else awaited
         pods = stage.settled(stored, partial(_are_decided, final))
-        if not _are_bound(awaited, pods):
+        if not are_bound(awaited, pods):
             break
     where = {name_of(pod): node_of(pod) for pod in pods if name_of(pod) in wanted}
     if where != wanted:
@@ -143,14 +144,10 @@ def _try_alone(stage: Stage, stored: World, outcome: Outcome) -> None:
         outcome.unanswered.append("released unpinned")
 
 
-def _are_bound(awaited: Set[str], pods: Sequence[Json]) -> bool:
-    return all(node_of(pod) for pod in pods if name_of(pod) in awaited)
-
-
 def _are_decided(awaited: Set[str], pods: Sequence[Json]) -> bool:
     """Say whether all are bound, or one is refused: devices never come free again here."""
     of_wave = [pod for pod in pods if name_of(pod) in awaited]
-    return _are_bound(awaited, pods) or any(map(_refusal, of_wave))
+    return are_bound(awaited, pods) or any(map(_refusal, of_wave))
 
 
 def _all_are_decided(awaited: Set[str], pods: Sequence[Json]) -> bool:

@@ -17,6 +17,7 @@ from tests.oracle.devices.published import Published, given, published
 from tests.oracle.devices.shares import lay_shares
 from tests.oracle.draw import Draw
 from tests.oracle.model import GANG, GATE, HIGH, POD_SET, Json, World, name_of
+from tests.oracle.worlds import named_copy
 
 FOREIGN = "foreign"
 """The label of a pod of another gang, which names its node."""
@@ -177,7 +178,7 @@ class _Making:
             else:
                 asked = {"name": f"c{at}", "resourceClaimTemplateName": self._template(spec)}
             pod["spec"].setdefault("resourceClaims", []).append(asked)
-        return [_named(pod, f"{self.draw.pod_names}{name}-{at}") for at in range(count)]
+        return [named_copy(pod, f"{self.draw.pod_names}{name}-{at}") for at in range(count)]
 
     def _foreign(self, at: int, specs: list[Json], nodes: list[Json]) -> Json:
         node = name_of(self.random.choice(nodes))
@@ -185,7 +186,7 @@ class _Making:
         pod["spec"]["containers"][0]["resources"] = {}
         template = self._template(self.random.choice(specs))
         pod["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": template}]
-        return _named(pod, f"{self.draw.pod_names}foreign-{at}")
+        return named_copy(pod, f"{self.draw.pod_names}foreign-{at}")
 
     def _pod(self, labels: dict[str, str], priority: str) -> Json:
         container: Json = {"name": "main", "image": "none"}
@@ -252,9 +253,3 @@ class _Making:
             },
             "spec": deepcopy(spec),
         }
-
-
-def _named(template: Json, name: str) -> Json:
-    pod = deepcopy(template)
-    pod["metadata"]["name"] = name
-    return pod

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from tests.oracle.draw import Draw
 from tests.oracle.ingredient import Ingredient, Reach
+from tests.oracle.ingredients.volumes import mount
 from tests.oracle.model import Json, Scene, name_of
 
 _CLASS = "by-hand"
@@ -45,7 +46,7 @@ class StaticVolumes(Ingredient):
     def add_to_member(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         """Have all pods of a set mount one claim."""
         if draw.happens(0.35):
-            _mount(pod, _add_claim(draw, pod, draw.random.randint(1, 3)))
+            mount(pod, _add_claim(draw, pod, draw.random.randint(1, 3)))
 
     def add_to_gang(self, draw: Draw, pods: Sequence[Json]) -> None:
         """Give the pods of a set claims of their own."""
@@ -54,7 +55,7 @@ class StaticVolumes(Ingredient):
             sizes = [draw.random.randint(1, 3) for _ in range(draw.random.choice((1, 1, 2)))]
             for pod in (pod for pod in pods if pod["metadata"]["labels"]["set"] == name):
                 for size in sizes:
-                    _mount(pod, _add_claim(draw, pod, size))
+                    mount(pod, _add_claim(draw, pod, size))
 
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
         free = {name_of(each): each["spec"] for each in scene.objects if _is_free(each)}
@@ -100,12 +101,6 @@ def _add_claim(draw: Draw, pod: Json, size: int) -> str:
         }
     )
     return name
-
-
-def _mount(pod: Json, claim: str) -> None:
-    volumes = pod["spec"].setdefault("volumes", [])
-    source = {"claimName": claim}
-    volumes.append({"name": f"v{len(volumes)}", "persistentVolumeClaim": source})
 
 
 def _is_free(found: Json) -> bool:

@@ -38,17 +38,17 @@ class Volumes(Ingredient):
         if draw.happens(0.5) and "nodeName" in pod["spec"]:
             kinds = {"bound": 0.6, "alone": 0.4}
             shared = draw.happens(0.5)
-            _mount(pod, _claim(draw, nodes, pod["metadata"]["namespace"], kinds, shared=shared))
+            mount(pod, _claim(draw, nodes, pod["metadata"]["namespace"], kinds, shared=shared))
 
     def add_to_member(self, draw: Draw, pod: Json, nodes: Sequence[Json]) -> None:
         """Have all pods of a set mount one claim; its driver limits nothing."""
         if draw.happens(0.35):
             kinds = {"bound": 0.45, "alone": 0.15, "waiting": 0.35, "missing": 0.05}
-            _mount(pod, _claim(draw, nodes, pod["metadata"]["namespace"], kinds, shared=True))
+            mount(pod, _claim(draw, nodes, pod["metadata"]["namespace"], kinds, shared=True))
         elif draw.happens(0.2):
             same = [each for each in draw.objects if _may_share(each, pod)]
             if same:
-                _mount(pod, draw.random.choice(same)["spec"]["claimRef"]["name"])
+                mount(pod, draw.random.choice(same)["spec"]["claimRef"]["name"])
 
     def add_to_gang(self, draw: Draw, pods: Sequence[Json]) -> None:
         """Give pods claims of their own."""
@@ -59,7 +59,7 @@ class Volumes(Ingredient):
                 continue
             for pod in (pod for pod in pods if pod["metadata"]["labels"]["set"] == name):
                 nodes = [{"metadata": {"name": draw.node_names + "0"}}]
-                _mount(pod, _claim(draw, nodes, pod["metadata"]["namespace"], kinds))
+                mount(pod, _claim(draw, nodes, pod["metadata"]["namespace"], kinds))
 
     def refuses(self, pod: Json, node: Json, scene: Scene) -> bool:
         return any(_refusals(pod, node, scene))
@@ -183,7 +183,8 @@ def _terms(draw: Draw, nodes: Sequence[Json]) -> list[Json]:
     return [{"matchExpressions": [each]} for each in drawn]
 
 
-def _mount(pod: Json, claim: str) -> None:
+def mount(pod: Json, claim: str) -> None:
+    """Give a pod a volume by a claim."""
     volumes = pod["spec"].setdefault("volumes", [])
     source = {"claimName": claim}
     volumes.append({"name": f"v{len(volumes)}", "persistentVolumeClaim": source})

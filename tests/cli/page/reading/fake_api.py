@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from kube.api.client import Client
 from kube.api.credentials import open_access
+from tests.cli.api_server import refusal
 
 Json = dict[str, Any]
 
@@ -75,7 +76,7 @@ class FakeApi:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request)
         if self.refused:
-            return _status(self.refused, "Unauthorized", "Unauthorized")
+            return refusal(self.refused, "Unauthorized", "Unauthorized")
         if request.path == "/version":
             return web.json_response({"major": "1", "minor": "37"})
         parts = request.path.strip("/").split("/")
@@ -84,7 +85,7 @@ class FakeApi:
         plural, *rest = parts[2:] if namespace else parts
         if (plural, namespace) in self.forbidden:
             said = f'User "ada" cannot list resource "{plural}" at the cluster scope'
-            return _status(403, "Forbidden", f"{plural} is forbidden: {said}")
+            return refusal(403, "Forbidden", f"{plural} is forbidden: {said}")
         if rest[1:] == ["log"]:
             return await self._log(request, namespace, rest[0])
         here = [
@@ -98,7 +99,7 @@ class FakeApi:
 
     async def _log(self, request: web.Request, namespace: str, pod: str) -> web.StreamResponse:
         if (namespace, pod) not in self.logs:
-            return _status(404, "NotFound", f'pods "{pod}" not found')
+            return refusal(404, "NotFound", f'pods "{pod}" not found')
         stream = web.StreamResponse()
         await stream.prepare(request)
         async for piece in self.logs[namespace, pod]():
@@ -110,15 +111,10 @@ async def _who(_: web.Request) -> web.Response:
     return web.json_response({"status": {"userInfo": {"username": "ada", "groups": []}}})
 
 
-def _status(code: int, reason: str, message: str) -> web.Response:
-    body = {"kind": "Status", "code": code, "reason": reason, "message": message}
-    return web.json_response(body, status=code)
-
-
 def _one(here: Sequence[Json], name: str) -> web.Response:
     found = next((each for each in here if each["metadata"]["name"] == name), None)
     if found is None:
-        return _status(404, "NotFound", f'"{name}" not found')
+        return refusal(404, "NotFound", f'"{name}" not found')
     return web.json_response(found)
 
 

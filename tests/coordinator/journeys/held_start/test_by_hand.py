@@ -147,6 +147,12 @@ PHASES = (
     suspending,
     suspended_again,
 )
+CASES = [
+    pytest.param(phase, led_anew, marks=pytest.mark.long if (number + led_anew) % 2 else ())
+    for number, phase in enumerate(PHASES)
+    for led_anew in (False, True)
+]
+"""Each phase with and without a change of the leader, of which one is for `make test-long`."""
 Phase = Callable[[], World]
 
 
@@ -163,8 +169,7 @@ def settle(world: World, change_leader: bool) -> None:
     world.settle(seconds=1200 + LEARNED_FOR)
 
 
-@pytest.mark.parametrize("change_leader", [False, True])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "change_leader"), CASES)
 def test_one_that_is_deleted_keeps_nothing(phase: Phase, change_leader: bool) -> None:
     world = phase()
     world.delete("rayclusters", "a")
@@ -176,8 +181,7 @@ def test_one_that_is_deleted_keeps_nothing(phase: Phase, change_leader: bool) ->
     assert world.bound("c") == {"n1": 4}
 
 
-@pytest.mark.parametrize("change_leader", [False, True])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "change_leader"), CASES)
 def test_one_that_is_edited_runs_as_it_says_then(phase: Phase, change_leader: bool) -> None:
     world = phase()
     groups = msgspec.to_builtins(cluster_of(world.api, "a")["spec"]["workerGroupSpecs"])
@@ -188,8 +192,7 @@ def test_one_that_is_edited_runs_as_it_says_then(phase: Phase, change_leader: bo
     assert (world.status("a")["phase"], is_suspended(world.api, "a")) == ("Running", False)
 
 
-@pytest.mark.parametrize("change_leader", [False, True])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "change_leader"), CASES)
 def test_one_that_is_resumed_by_hand_runs_whole(phase: Phase, change_leader: bool) -> None:
     world = phase()
     world.edit("a", suspend=False)
@@ -198,8 +201,7 @@ def test_one_that_is_resumed_by_hand_runs_whole(phase: Phase, change_leader: boo
     assert (world.status("a")["phase"], is_suspended(world.api, "a")) == ("Running", False)
 
 
-@pytest.mark.parametrize("change_leader", [False, True])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "change_leader"), CASES)
 def test_one_that_is_suspended_by_hand_has_no_pods_or_runs_whole(
     phase: Phase, change_leader: bool
 ) -> None:
@@ -219,8 +221,7 @@ def test_one_that_is_suspended_by_hand_has_no_pods_or_runs_whole(
     assert world.bound("a") == {"n1": 4}
 
 
-@pytest.mark.parametrize("change_leader", [False, True])
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(("phase", "change_leader"), CASES)
 def test_one_that_is_opted_out_never_sleeps(phase: Phase, change_leader: bool) -> None:
     world = phase()
     opt(world, "false")

@@ -40,10 +40,10 @@ from testbed.audit import asked
 from testbed.cluster import Cluster
 from testbed.components import SCHEDULER
 from testbed.manifests import apply, built, combination
-from testbed.muster import BASE, NAMESPACE, ROOT, Extender, start_extender, with_muster
-from testbed.options import WITHOUT_WATCH_LIST, Options
+from testbed.muster import BASE, NAMESPACE, ROOT, Extender, start_extender
+from testbed.pytest_plugin import FolderCluster
 from testbed.waiting import wait_until
-from tests.extender.plot import QUICK, Plot
+from tests.extender.plot import BY_HAND, QUICK, Plot, plotted
 from tests.extender.worlds import Json, pod
 from tests.manifests.base import documents
 
@@ -69,20 +69,20 @@ WEBHOOK = rolling.Wanted(f"{WEBHOOK_SECRET}-ca", service_names(WEBHOOK_NAME, NAM
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster in which all of it is applied; what would run as pods does not.
+def cluster(folder_cluster: FolderCluster) -> Iterator[Cluster]:
+    """The cluster of the folder with all of it applied; what would run as pods does not.
 
-    The programs list all that they watch.
+    What calls a webhook or makes pods is gone again before the other files here begin.
     """
-    directory = tmp_path_factory.mktemp("installed") / "root"
-    listing = Options(scheduler=False, kuberay=False, apiserver_args=WITHOUT_WATCH_LIST)
-    options = with_muster(listing)
-    with Cluster.start(directory, options) as cluster:
-        cluster.kubectl("apply", "-f", str(BASE / "namespace.yaml"))
-        for path in (EXTENDER / "rbac.yaml", CERTS, SECOND):
-            # The namespace warns of pods that it would not admit.
-            cluster.kubectl("apply", "--warnings-as-errors", "-f", str(path))
-        yield cluster
+    cluster = folder_cluster(BY_HAND)
+    cluster.kubectl("apply", "-f", str(BASE / "namespace.yaml"))
+    for path in (EXTENDER / "rbac.yaml", CERTS, SECOND):
+        # The namespace warns of pods that it would not admit.
+        cluster.kubectl("apply", "--warnings-as-errors", "-f", str(path))
+    yield cluster
+    called = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
+    cluster.kubectl("delete", called, "--all")
+    cluster.kubectl("delete", "-n", NAMESPACE, "deployments", "--all", "--cascade=foreground")
 
 
 def command_of(cluster: Cluster, path: Path) -> list[str]:
@@ -360,10 +360,10 @@ def plot(cluster: Cluster, certificates: Path) -> Iterator[Plot]:
     own = cluster.service_account_kubeconfig(NAMESPACE, NAME)
     extender = start_extender(cluster, kubeconfig=own, settings=QUICK, certificates=certificates)
     cluster.start_scheduler(_configuration(extender), kubeconfig=own)
-    plot = Plot(cluster, extender, f"second-{next(NUMBERS)}")
-    (node,) = plot.add_nodes(1)
-    plot.place("train", {node: 1}, cpu=90)
-    yield plot
+    with plotted(cluster, extender, f"second-{next(NUMBERS)}") as plot:
+        (node,) = plot.add_nodes(1)
+        plot.place("train", {node: 1}, cpu=90)
+        yield plot
     cluster.process(SCHEDULER).kill()
     plot.extender.process.kill()
 
