@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from coordinator.gang.eviction.budgets import Objection
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import GangEviction
@@ -18,8 +19,6 @@ from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
 
 NAMED = 3  # pods; a message counts the others
-BY_BUDGET = "a PodDisruptionBudget forbids it"
-REFUSED = "the API server refuses it"
 REFUSAL_LIMIT = 300  # characters of what the API server says
 FIRST_KEEP = 60.0  # seconds for which a part is not chosen again whose eviction would be refused
 LAST_KEEP = 600.0
@@ -67,35 +66,24 @@ class Probe:
     """An ending that is proposed: what the API server says to a dry run of it."""
 
     ending: Ending
-    asked: set[str] = field(default_factory=set)
-    """The uids of the pods (or of the RayJob) that it is being asked for."""
-    accepted: set[str] = field(default_factory=set)
-    """Those that it would let go."""
-    refusal: str = ""
-    """What it said against one."""
-    in_short: str = REFUSED
-    """What gangs of other namespaces are told of that."""
-    refused: str = ""
-    """The uid of that pod."""
+    accepted: dict[str, bool] = field(default_factory=dict)
+    """By uid of the pods (or of the RayJob) whether it lets go; False while that is asked."""
+    objection: Objection | None = None
+    """What is said against one."""
     passed: bool = False
 
     @property
     def is_over(self) -> bool:
         """Whether there is nothing to ask any more."""
-        return self.passed or bool(self.refusal)
+        return self.passed or self.objection is not None
 
-    def heard(self, uid: str, refusal: str, in_short: str) -> None:
-        """Take in an answer; an empty one is a yes."""
-        if uid in self.asked:
-            self.asked.discard(uid)
-            if refusal and not self.refusal:
-                self.refuse(refusal, in_short, uid)
-        if not refusal:
-            self.accepted.add(uid)
-
-    def refuse(self, refusal: str, in_short: str, uid: str) -> None:
-        """Note what is against the eviction of a pod."""
-        self.refusal, self.in_short, self.refused = refusal, in_short, uid
+    def heard(self, uid: str, objection: Objection | None) -> None:
+        """Take in an answer; None is a yes."""
+        if objection is None:
+            self.accepted[uid] = True
+        elif self.accepted.get(uid) is False:
+            del self.accepted[uid]
+            self.objection = self.objection or objection
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
-from coordinator.gang.eviction.endings import REFUSED, Ending, covered, left_in_words, replicas
+from coordinator.gang.eviction.budgets import REFUSED
+from coordinator.gang.eviction.endings import Ending, covered, left_in_words, replicas
 from coordinator.gang.eviction.stop_method import DeleteObjects, EvictPods, Keep
 from coordinator.gang.held_start.phases import Phase, Sign
 from coordinator.gang.source import asks_no_more
