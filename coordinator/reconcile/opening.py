@@ -118,8 +118,8 @@ def _adopt_endings(view: GangView, gang: Gang) -> None:
     view.breaks = breaks_recorded(gang.status.breaks)
     view.logged.stopped = set(view.eviction.told)
     for condition in gang.status.conditions:
-        if condition.type == EVICTED:
-            view.eviction.last = Evicted(reason_recorded(condition.reason), condition.message)
+        if condition.type == EVICTED and view.eviction.whole is None:
+            view.eviction.ended = Evicted(reason_recorded(condition.reason), condition.message)
 
 
 def _has_begun(view: GangView, owner: RayOwner | None, pods: list[ObservedPod]) -> bool:

@@ -103,6 +103,18 @@ class Kept:
 NOT_KEPT = Kept("", "", 0.0, 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """When the next eviction may be after a refused one, and what was said against that.
+
+    `seconds` is how long the pause was; they double, until an eviction is accepted.
+    """
+
+    until: float = 0.0
+    seconds: float = 0.0
+    refusal: str = ""
+
+
 @dataclass(slots=True)
 class Eviction:
     """The endings of one gang.
@@ -116,14 +128,9 @@ class Eviction:
     """Those that are proposed, by the gang that they are for."""
     begun: bool = False
     """A pod may be gone for it: a whole gang is then ended."""
-    sent: set[str] = field(default_factory=set)
-    """The uids of pods, or of the RayJob, with a write under way."""
-    not_before: float = 0.0
-    """After a refused eviction, when the next may be."""
-    pause: float = 0.0
-    """The seconds until then; they double."""
-    refusal: str = ""
-    """What was said against the last one."""
+    sent: dict[str, str] = field(default_factory=dict)
+    """The versions of the pods, or of the RayJob, with a write under way, by uid."""
+    pause: Pause = Pause()
     kept: dict[str, Kept] = field(default_factory=dict)
     """The parts that cannot be taken for a time, the whole gang under the empty name."""
     text: str = ""
@@ -132,21 +139,21 @@ class Eviction:
     """The endings that an Event told of."""
     slots: dict[str, Slot] = field(default_factory=dict)
     """The slots of surplus that ends, by uid, until they are dropped."""
-    suspended: str = ""
-    """The version in which a RayJob was suspended."""
     resumptions: int = 0
-    """How often others undid that before KubeRay acted."""
-    last: Evicted | None = None
-    """Why the gang was ended last."""
-    former: Evicted | None = None
-    """What `last` was before."""
-    is_news: bool = False
-    """A cycle may choose otherwise now."""
+    """How often others undid the suspension of a RayJob before KubeRay acted."""
+    ended: Evicted | None = None
+    """Why the gang was ended last, before what is to end now."""
 
     @property
     def whole(self) -> Ending | None:
         """Return the ending of the whole gang, where that is decided."""
         return next((each for each in self.endings if each.is_whole), None)
+
+    @property
+    def last(self) -> Evicted | None:
+        """Return why the gang was ended last, or is to be."""
+        whole = self.whole
+        return self.ended if whole is None else Evicted(whole.reason, whole.message)
 
     def decide(self, ending: Ending) -> None:
         """Have something end; the end of the whole gang takes the place of all others."""
@@ -154,18 +161,17 @@ class Eviction:
         self.endings = (*others, ending)
         if ending.is_whole:
             self.slots.clear()
-            self.begun, self.former = False, self.last
-            self.last = Evicted(ending.reason, ending.message)
-
-    def undo(self) -> None:
-        """Have the whole gang go on."""
-        self.finish()
-        self.last = self.former
+            self.begun = False
 
     def finish(self) -> None:
-        """Note that nothing is to end any more: the whole gang has, or it goes on."""
-        self.endings, self.begun, self.refusal, self.text = (), False, "", ""
-        self.is_news = True
+        """Note that what was to end has ended."""
+        self.ended = self.last
+        self.drop()
+
+    def drop(self) -> None:
+        """Have nothing end any more."""
+        self.endings, self.begun, self.text = (), False, ""
+        self.pause = Pause(self.pause.until, self.pause.seconds)
 
     def keep(self, part: str, because: str, in_short: str, now: float) -> None:
         """Note that a part cannot be taken; it is asked for again after a time that doubles."""
@@ -180,31 +186,31 @@ class Eviction:
 
     def refused(self, now: float, refusal: str) -> None:
         """Note that an eviction failed: the next one waits. An empty refusal was no judgement."""
-        self.pause = min(LAST_PAUSE, 2 * self.pause) if self.pause else FIRST_PAUSE
-        self.not_before, self.refusal = now + self.pause, refusal[:REFUSAL_LIMIT]
+        seconds = min(LAST_PAUSE, max(FIRST_PAUSE, 2 * self.pause.seconds))
+        self.pause = Pause(now + seconds, seconds, refusal[:REFUSAL_LIMIT])
 
     def accepted(self) -> None:
         """Note that an eviction was accepted."""
-        self.begun, self.pause, self.refusal = True, 0.0, ""
+        self.begun, self.pause = True, Pause(self.pause.until)
 
     def resumed(self, now: float) -> None:
         """Note that others undid a suspension: the next one waits, each time for twice as long."""
-        self.not_before = now + min(LAST_PAUSE, FIRST_PAUSE * 2**self.resumptions)
+        seconds = min(LAST_PAUSE, FIRST_PAUSE * 2**self.resumptions)
+        self.pause = replace(self.pause, until=now + seconds)
         self.resumptions = min(self.resumptions + 1, 16)
 
     def reopen(self, now: float) -> bool:
-        """Let parts be chosen again whose time is over; say whether a cycle may choose anew."""
+        """Let parts be chosen again whose time is over; say whether there are any."""
         over = [part for part, kept in self.kept.items() if not kept.reopened and kept.until <= now]
         for part in over:
             self.kept[part] = replace(self.kept[part], reopened=True)
         for part in [part for part, kept in self.kept.items() if kept.until + LAST_KEEP <= now]:
             del self.kept[part]
-        news, self.is_news = self.is_news or bool(over), False
-        return news
+        return bool(over)
 
     def moments(self) -> Iterator[float]:
         """Yield when time alone lets something go on."""
-        yield self.not_before
+        yield self.pause.until
         yield from (each.until for each in self.kept.values())
 
 

@@ -155,16 +155,17 @@ def _settle_whole(look: Look, ending: Ending) -> StepResult:
     view, eviction = look.view, look.view.eviction
     left = covered(ending, view.understood.terms, look.pods)
     undo = _may_be_undone(look) and look.scene.sighted
-    is_refused = bool(eviction.refusal) and not deletes_in_the_end(view, look.scene.queues)
+    is_refused = bool(eviction.pause.refusal) and not deletes_in_the_end(view, look.scene.queues)
     if undo and is_refused:
-        eviction.keep("", eviction.refusal, REFUSED, look.now)
+        eviction.keep("", eviction.pause.refusal, REFUSED, look.now)
     if undo and (is_refused or _is_needless(look, ending) or _must_be_kept(look)):
-        eviction.undo()
+        eviction.drop()
+        look.ends_less = True
         _return_slots(look, look.pods)
     elif _is_over(look, left) and withdraw(look, gated(look.pods)):
         _end(look)
     else:
-        eviction.text = left_in_words(ending, left, eviction.refusal)
+        eviction.text = left_in_words(ending, left, eviction.pause.refusal)
     return SURVEY_AGAIN
 
 
@@ -186,6 +187,7 @@ def _end(look: Look) -> None:
     view.reservation.placement = None
     view.repairs.pod_removed = True
     view.eviction.finish()
+    look.ends_less = True
 
 
 def _is_suspended_then(look: Look) -> bool:
@@ -228,7 +230,7 @@ def say_why_not_stopped(look: Look) -> StepResult:
     if not eviction.endings:
         before = eviction.text
         eviction.text = _why_it_runs_on(look) or look.view.together.goes_on
-        eviction.is_news |= bool(before) and not eviction.text
+        look.ends_less |= bool(before) and not eviction.text
     return NOTHING_DONE
 
 

@@ -57,12 +57,11 @@ def _suspend(look: Look, ending: Ending, method: Suspend) -> Iterator[Action]:
     uid, version = job.metadata.uid, job.metadata.resource_version
     if is_suspended_by_muster(job):
         return
-    if uid in eviction.sent and eviction.begun and version != eviction.suspended:
-        eviction.sent.discard(uid)
+    if eviction.begun and eviction.sent.get(uid, version) != version:
+        del eviction.sent[uid]
         eviction.resumed(look.now)
-    if uid not in eviction.sent and look.now >= eviction.not_before:
-        eviction.sent.add(uid)
-        eviction.suspended = version
+    if uid not in eviction.sent and look.now >= eviction.pause.until:
+        eviction.sent[uid] = version
         yield SuspendRayJob(look.view.key, job, str(ending.preemptor or ending.reason))
 
 
@@ -70,7 +69,7 @@ def _evict(look: Look) -> Iterator[Action]:
     """Evict the pods that are due, a few at a time; those that were refused least go first."""
     eviction, due = look.view.eviction, _due(look)
     overdue = [pod for pod in due if _is_overdue(look, pod)]
-    others = [pod for pod in due if pod not in overdue] if look.now >= eviction.not_before else []
+    others = [pod for pod in due if pod not in overdue] if look.now >= eviction.pause.until else []
     for pod in [*overdue, *others][: max(0, AT_ONCE - len(eviction.sent))]:
         _note_sent(look.view, pod)
         yield _delete(look, pod) if pod in overdue else _eviction(look, pod)
@@ -113,7 +112,7 @@ def _note_sent(view: GangView, pod: ObservedPod) -> None:
     writes.inflight.add(pod.uid)
     writes.deleted.add(pod.uid)
     writes.leaving.add(pod.uid)
-    view.eviction.sent.add(pod.uid)
+    view.eviction.sent[pod.uid] = pod.resource_version
     view.repairs.pod_removed = True
 
 

@@ -105,9 +105,8 @@ def budgets_read(event: BudgetsRead, known: Known, moment: Moment) -> None:
 
 def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
     eviction = view.eviction
-    if event.uid not in eviction.sent:
+    if eviction.sent.pop(event.uid, None) is None:
         return
-    eviction.sent.discard(event.uid)
     if event.error is None:
         eviction.accepted()
     else:
