@@ -23,7 +23,7 @@ from coordinator.gang.pods.repairs import Repairs
 from coordinator.gang.record import Record
 from coordinator.gang.setbacks.below_minimum import Breaks
 from coordinator.gang.setbacks.late_starts import LateStarts
-from coordinator.gang.setbacks.refused_releases import RefusedReleases
+from coordinator.gang.setbacks.refused_releases import Refused, RefusedReleases
 from coordinator.gang.terms import Understood
 from coordinator.gang.together import ALONE, Membership, PlacedSet
 from coordinator.messages.actions import Regarding
@@ -118,7 +118,10 @@ class GangView:
     pod_writes: PodWrites = field(default_factory=PodWrites)
     nominating: Nominating = field(default_factory=Nominating)
     repairs: Repairs = field(default_factory=Repairs)
+    release_refused: Refused | None = None
+    """That a release is refused; written by `reconcile.setbacks`."""
     refused_releases: RefusedReleases = field(default_factory=RefusedReleases)
+    """How often that was; written by the same, and by `reconcile.opening`."""
     eviction: Eviction = field(default_factory=Eviction)
     late_starts: LateStarts | None = None
     """Starts in a row that were late; written by `reconcile.setbacks` and `reconcile.opening`."""
@@ -156,6 +159,11 @@ class GangView:
         settled = any(pod_set.settled for pod_set in self.survey.standing)
         writes = self.pod_writes
         return settled or bool((writes.inflight | writes.targets.keys()) - writes.leaving)
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether it gives its placement up, for a release is refused."""
+        return self.release_refused is not None and self.release_refused.gives_up
 
     @property
     def expects_pods(self) -> bool:

@@ -8,23 +8,27 @@ from kube.codec.fields import moment_of
 from kube.objects.gang import GangRefusedReleases
 
 
-@dataclass(slots=True)
-class RefusedReleases:
-    """Gives the placement up because a release is refused.
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Since when a release is refused and nothing runs.
 
-    Written by `reconcile.setbacks.refused_releases`.
+    `gives_up`: the placement is given up once no release can arrive any more.
     """
 
-    refused_since: float | None = None
-    """Since when a release is refused and nothing runs."""
-    under_way: bool = False
-    """The placement is given up once no release can arrive any more."""
+    since: float
+    gives_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedReleases:
+    """How often the placement was given up for that, until when it is a setback, and why.
+
+    `until` is in seconds since 1970. The record does not say why.
+    """
+
     count: int = 0
-    """How often that was; recorded."""
     until: float = 0.0
-    """Until then it is a setback (seconds since 1970)."""
     text: str = ""
-    """Why the last time."""
 
 
 def refused_releases_json(refused: RefusedReleases) -> dict[str, Any]:

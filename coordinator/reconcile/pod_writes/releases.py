@@ -45,7 +45,7 @@ def _may_release(look: Look) -> bool:
         return False
     if view.repairs.unclaimed and not any(each.settled for each in view.survey.standing):
         return False  # all start, or none
-    return not repair.is_hindered(view) and not view.refused_releases.under_way
+    return not repair.is_hindered(view) and not view.gives_up
 
 
 def _may_begin(look: Look) -> bool:
