@@ -171,13 +171,13 @@ class GangView:
         if self.held.phase is not Phase.RESUMED or self.released_any:
             return False
         lacks = any(each.exist < each.terms.minimum for each in self.survey.standing)
-        return lacks or bool(self.repairs.unclaimed)
+        return lacks or bool(self.repairs.devices.unclaimed)
 
     @property
     def is_gathered(self) -> bool:
         """Whether every pod of the minimum exists, with all its claims of devices."""
         standing = self.survey.standing
-        unclaimed = self.queueing.unclaimed or self.repairs.unclaimed
+        unclaimed = self.queueing.unclaimed or self.repairs.devices.unclaimed
         return bool(standing) and is_gathered(standing) and not unclaimed
 
     @property

@@ -20,7 +20,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     view, patience = look.view, look.scene.patience
     yield from (tried.not_before for tried in view.pod_writes.attempts.values())
     yield from (since + patience.bind for since in view.repairs.stuck_since.values())
-    yield view.repairs.rounds.next_begin
+    yield view.repairs.rounds.next_begin(patience.bind)
     yield view.repairs.kept.next_end(slot_patience(look))
     yield _end(view.out_since, OPT_OUT_DELAY)
     yield _end(view.repairs.torn_since, patience.torn)

@@ -6,16 +6,39 @@ from coordinator.gang.pods.adoption import Rounds
 from coordinator.gang.pods.kept_slots import Kept, Start
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class MissingPods:
-    """How many pods of the gang there are while some are missing, and since when so many."""
+    """How many pods of the gang there are while some are missing, and when KubeRay is asked.
+
+    `fits`: a ResourceQuota refused them, and has room for them now. `due` is None once KubeRay was
+    asked to look again, and nothing is to be gained by asking more.
+    """
 
     exist: int
-    since: float
-    woken: bool = False
-    """KubeRay was asked since then to look again."""
-    fits: bool = False
-    """A ResourceQuota refused them, and has room for them now."""
+    fits: bool
+    due: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedDevices:
+    """The pods whose release waits until it is known which devices those before them got.
+
+    `unclaimed` says what claim of devices is not made yet, of a pod that has a slot.
+    """
+
+    pods: frozenset[str] = frozenset()
+    unclaimed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BelowMinimum:
+    """When a gang that ran lost a part of its minimum that is not back on nodes.
+
+    `text` says of one that lacks it for good that it goes on without, and why.
+    """
+
+    since: Start
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -30,10 +53,7 @@ class Repairs:
     torn_since: float | None = None
     lost_room: bool = False
     """Slots were dropped since their room was not there any more; others may have taken it."""
-    awaits_devices: frozenset[str] = frozenset()
-    """Pods whose release waits until it is known which devices those before them got."""
-    unclaimed: str = ""
-    """Says what claim of devices is not made yet, of a pod that has a slot."""
+    devices: AwaitedDevices = AwaitedDevices()
     rounds: Rounds = field(default_factory=Rounds)
     """When pods that Muster did not release may be deleted."""
     pod_removed: bool = False
@@ -48,7 +68,4 @@ class Repairs:
     kept_text: str = ""
     had: dict[str, int] = field(default_factory=dict)
     """By pod set how many pods of its minimum a gang that ran has had: what it lacks is lost."""
-    below_since: Start | None = None
-    """When a gang that ran lost a part of its minimum that is not back on nodes."""
-    below_text: str = ""
-    """Says of one that lacks it for good that it goes on without, and why."""
+    below: BelowMinimum | None = None
