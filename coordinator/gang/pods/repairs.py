@@ -65,7 +65,6 @@ class Repairs:
     """Pods that were released or bound at the last look; None: there was none yet."""
     kept: Kept = field(default_factory=Kept)
     """The slots of lost pods."""
-    kept_text: str = ""
     had: dict[str, int] = field(default_factory=dict)
     """By pod set how many pods of its minimum a gang that ran has had: what it lacks is lost."""
     below: BelowMinimum | None = None

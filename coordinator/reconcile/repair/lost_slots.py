@@ -128,7 +128,7 @@ def end_kept_slots(look: Look) -> StepResult:
         view.repairs.kept = Kept()
         return NOTHING_DONE  # no pod was lost
     slots = _note_kept_slots(look)
-    over = view.repairs.kept.over(look.now, slot_patience(look))
+    over = view.repairs.kept.over(look.now)
     sighted = look.scene.sighted
     gone = kept_slots.ended(slots, over, view.survey.standing) if sighted else None
     if not gone or placement is None:
@@ -149,14 +149,12 @@ def _of_unknown_releases(look: Look, slots: Slots) -> Slots:
 
 def tell_kept_slots(look: Look) -> StepResult:
     """Note for the status which slots are kept now, and until when."""
-    repairs = look.view.repairs
-    if repairs.kept.total:
+    if look.view.repairs.kept.total:
         _note_kept_slots(look)
-    repairs.kept_text = repairs.kept.text(slot_patience(look))
     return NOTHING_DONE
 
 
-def slot_patience(look: Look) -> float:
+def _slot_patience(look: Look) -> float:
     """Seconds for which the slot of a lost pod is kept, as its queue or else the setting says."""
     patience = patience_of_queue(look)
     return min(patience, kept_slots.CERTAIN) if makes_no_pods(look) else patience
@@ -177,5 +175,6 @@ def _note_kept_slots(look: Look) -> Slots:
     view = look.view
     placement = view.reservation.placement or NO_PLACEMENT
     slots = kept_slots.kept_slots(placement, view.survey.standing, look.pods)
-    view.repairs.kept.note(slots, look.scene.moment)
+    moment, patience = look.scene.moment, _slot_patience(look)
+    view.repairs.kept = view.repairs.kept.going_on(slots, moment, patience)
     return slots

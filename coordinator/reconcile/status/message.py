@@ -72,7 +72,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     waits = view.owner_text if view.waits_for_room else ""
     also = [
         each
-        for each in (broken, waits, view.repairs.kept_text, *_not_released(view, said), *past)
+        for each in (broken, waits, view.repairs.kept.text, *_not_released(view, said), *past)
         if each
     ]
     rest = "; ".join(also)
