@@ -26,10 +26,10 @@ from coordinator.gang.setbacks.late_starts import LateStarts
 from coordinator.gang.setbacks.refused_releases import Refused, RefusedReleases
 from coordinator.gang.terms import Understood
 from coordinator.gang.together import ALONE, Membership, PlacedSet
-from coordinator.messages.actions import Regarding
 from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import EventBudget
 from coordinator.record.logged_decisions import LoggedDecisions
+from kube.objects.ray import RayOwner
 from reservation.slots import Reserved
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
@@ -119,9 +119,8 @@ class GangView:
     nominating: Nominating = field(default_factory=Nominating)
     repairs: Repairs = field(default_factory=Repairs)
     release_refused: Refused | None = None
-    """That a release is refused; written by `reconcile.setbacks`."""
     refused_releases: RefusedReleases = field(default_factory=RefusedReleases)
-    """How often that was; written by the same, and by `reconcile.opening`."""
+    """That it gave its room back for it; both are written as `late_starts` is."""
     eviction: Eviction = field(default_factory=Eviction)
     late_starts: LateStarts | None = None
     """Starts in a row that were late; written by `reconcile.setbacks` and `reconcile.opening`."""
@@ -144,10 +143,8 @@ class GangView:
     """What is in the log."""
     unknown_keys: str = ""
     """What the RayCluster says under muster.dev/ that has no meaning."""
-    owner: tuple[Regarding, ...] = ()
-    """The RayJob or RayService that made it; written by `reconcile.owner_deadlines`."""
-    owner_text: str = ""
-    """What that means for its wait."""
+    owner: RayOwner | None = None
+    """What made it; written by `reconcile.owner_deadlines`."""
     looked_at: bool = False
     """Before, it is not known here what it asks for."""
     out_since: float | None = None

@@ -25,8 +25,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield _end(view.repairs.torn_since, patience.torn)
     yield _end(view.pod_writes.withdrawn_since, patience.arrival)
     yield _end(view.pod_writes.doubted_since, patience.arrival)
-    refused = view.release_refused
-    yield refused.since + patience.torn if refused is not None else None
+    yield view.release_refused.since + patience.torn if view.release_refused else None
     yield from (look.now + at - look.scene.moment.wall for at in _times_of_day(look))
     yield view.record.due
     yield view.record.attempts.not_before

@@ -105,10 +105,7 @@ NOT_KEPT = Kept("", "", 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """When the next eviction may be after a refused one, and what was said against that.
-
-    `seconds` is how long the pause was; they double, until an eviction is accepted.
-    """
+    """When the next eviction may be after a refused one, seconds until then, and what was said."""
 
     until: float = 0.0
     seconds: float = 0.0
@@ -173,11 +170,12 @@ class Eviction:
         self.endings, self.begun, self.text = (), False, ""
         self.pause = Pause(self.pause.until, self.pause.seconds)
 
-    def keep(self, part: str, because: str, in_short: str, now: float) -> None:
+    def keep(self, part: str, against: Objection, now: float) -> None:
         """Note that a part cannot be taken; it is asked for again after a time that doubles."""
         before = self.kept.get(part)
         seconds = min(LAST_KEEP, 2 * before.seconds) if before is not None else FIRST_KEEP
-        self.kept[part] = Kept(because[:REFUSAL_LIMIT], in_short, now + seconds, seconds)
+        because = against.because[:REFUSAL_LIMIT]
+        self.kept[part] = Kept(because, against.in_short, now + seconds, seconds)
 
     def kept_now(self, part: str, now: float) -> Kept:
         """Return why a part cannot be taken now; `NOT_KEPT` where it can."""

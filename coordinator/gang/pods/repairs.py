@@ -8,37 +8,30 @@ from coordinator.gang.pods.kept_slots import Kept, Start
 
 @dataclass(frozen=True, slots=True)
 class MissingPods:
-    """How many pods of the gang there are while some are missing, and when KubeRay is asked.
-
-    `fits`: a ResourceQuota refused them, and has room for them now. `due` is None once KubeRay was
-    asked to look again, and nothing is to be gained by asking more.
-    """
+    """How many pods there are while some are missing, and when KubeRay is asked to look again."""
 
     exist: int
     fits: bool
+    """A ResourceQuota refused them, and has room for them now."""
     due: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitedDevices:
-    """The pods whose release waits until it is known which devices those before them got.
-
-    `unclaimed` says what claim of devices is not made yet, of a pod that has a slot.
-    """
+    """Pods whose release waits until it is known which devices those before them got."""
 
     pods: frozenset[str] = frozenset()
     unclaimed: str = ""
+    """Says what claim of devices is not made yet, of a pod that has a slot."""
 
 
 @dataclass(frozen=True, slots=True)
 class BelowMinimum:
-    """When a gang that ran lost a part of its minimum that is not back on nodes.
-
-    `text` says of one that lacks it for good that it goes on without, and why.
-    """
+    """When a gang that ran lost a part of its minimum that is not back on nodes."""
 
     since: Start
     text: str = ""
+    """Says of one that lacks it for good that it goes on without, and why."""
 
 
 @dataclass(slots=True)
@@ -56,8 +49,6 @@ class Repairs:
     devices: AwaitedDevices = AwaitedDevices()
     rounds: Rounds = field(default_factory=Rounds)
     """When pods that Muster did not release may be deleted."""
-    pod_removed: bool = False
-    """Muster has deleted a pod of the gang, or an earlier leader may have."""
     unmade: MissingPods | None = None
     bind_refusal: str = ""
     """What kube-scheduler said of late against a pod on its node."""

@@ -10,10 +10,7 @@ from kube.objects.gang import GangRefusedReleases
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Since when a release is refused and nothing runs.
-
-    `gives_up`: the placement is given up once no release can arrive any more.
-    """
+    """Since when a release is refused and nothing runs, and if the placement is given up for it."""
 
     since: float
     gives_up: bool = False
@@ -21,10 +18,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class RefusedReleases:
-    """How often the placement was given up for that, until when it is a setback, and why.
-
-    `until` is in seconds since 1970. The record does not say why.
-    """
+    """How often that was, until when it is a setback (seconds since 1970), and why at last."""
 
     count: int = 0
     until: float = 0.0

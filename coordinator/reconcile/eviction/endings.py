@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
-from coordinator.gang.eviction.budgets import REFUSED
+from coordinator.gang.eviction.budgets import Objection
 from coordinator.gang.eviction.endings import Ending, covered, left_in_words, replicas
 from coordinator.gang.eviction.stop_method import DeleteObjects, EvictPods, Keep
 from coordinator.gang.held_start.phases import Phase, Sign
@@ -157,15 +157,15 @@ def _settle_whole(look: Look, ending: Ending) -> StepResult:
     undo = _may_be_undone(look) and look.scene.sighted
     is_refused = bool(eviction.pause.refusal) and not deletes_in_the_end(view, look.scene.queues)
     if undo and is_refused:
-        eviction.keep("", eviction.pause.refusal, REFUSED, look.now)
+        eviction.keep("", Objection(eviction.pause.refusal), look.now)
     if undo and (is_refused or _is_needless(look, ending) or _must_be_kept(look)):
         eviction.drop()
-        look.ends_less = True
         _return_slots(look, look.pods)
     elif _is_over(look, left) and withdraw(look, gated(look.pods)):
         _end(look)
     else:
         eviction.text = left_in_words(ending, left, eviction.pause.refusal)
+    look.ends_less |= eviction.whole is None
     return SURVEY_AGAIN
 
 
@@ -185,9 +185,8 @@ def _end(look: Look) -> None:
     if _is_suspended_then(look):
         view.held.enter(Sign.GIVEN_BACK, look.source.metadata.generation)
     view.reservation.placement = None
-    view.repairs.pod_removed = True
+    view.pod_writes.removed_any = True
     view.eviction.finish()
-    look.ends_less = True
 
 
 def _is_suspended_then(look: Look) -> bool:

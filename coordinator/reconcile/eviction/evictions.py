@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from coordinator.gang.eviction.endings import Ending, covered
 from coordinator.gang.eviction.stop_method import DeleteObjects, Suspend
-from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     STOPPED,
     Action,
@@ -71,7 +70,8 @@ def _evict(look: Look) -> Iterator[Action]:
     overdue = [pod for pod in due if _is_overdue(look, pod)]
     others = [pod for pod in due if pod not in overdue] if look.now >= eviction.pause.until else []
     for pod in [*overdue, *others][: max(0, AT_ONCE - len(eviction.sent))]:
-        _note_sent(look.view, pod)
+        look.view.pod_writes.note_deletion(pod.uid)
+        eviction.sent[pod.uid] = pod.resource_version
         yield _delete(look, pod) if pod in overdue else _eviction(look, pod)
 
 
@@ -105,15 +105,6 @@ def _is_overdue(look: Look, pod: ObservedPod) -> bool:
     began = min(moment_of(each.since) for each in view.eviction.endings)
     due = began + rules.delete_after_seconds
     return look.now >= view.deadlines.at("delete", due, look.scene.moment)
-
-
-def _note_sent(view: GangView, pod: ObservedPod) -> None:
-    writes = view.pod_writes
-    writes.inflight.add(pod.uid)
-    writes.deleted.add(pod.uid)
-    writes.leaving.add(pod.uid)
-    view.eviction.sent[pod.uid] = pod.resource_version
-    view.repairs.pod_removed = True
 
 
 def _eviction(look: Look, pod: ObservedPod) -> EvictPod:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang.demand import NotReady
+from coordinator.gang.owner_deadlines import wait_in_words
 from coordinator.gang.pods import adoption
 from coordinator.gang.pods.pod_sets import exist_in_words, is_ready
 from coordinator.gang.repair import release_refusals
@@ -69,7 +70,7 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
         view.node_request.text if said.phase == QUEUED else "",
     )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
-    waits = view.owner_text if view.waits_for_room else ""
+    waits = wait_in_words(view.owner, view.key.name) if view.waits_for_room else ""
     also = [
         each
         for each in (broken, waits, view.repairs.kept.text, *_not_released(view, said), *past)
@@ -91,8 +92,7 @@ def _of_held_start(view: GangView, said: Explained) -> str:
     """Say that the pods of a resumed gang are to come, or why it was suspended again."""
     if view.expects_pods:
         kind = gang_holder(view.key).kind
-        unclaimed = view.repairs.devices.unclaimed
-        lacks = unclaimed and f" ({unclaimed})"
+        lacks = view.repairs.devices.unclaimed and f" ({view.repairs.devices.unclaimed})"
         return f"the {kind} was resumed, and {exist_in_words(view.survey.standing)}{lacks}"
     return view.held.tries.text if view.held.tries.text != said.message else ""
 

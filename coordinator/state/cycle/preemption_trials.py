@@ -138,7 +138,7 @@ def _keep_refused(known: Known, probes: Mapping[GangKey, Probe], moment: Moment)
         view, against = known.views[key], probe.objection
         if against is not None:
             for part in _refused_parts(known, view, probe.ending, against.uid):
-                view.eviction.keep(part, against.because, against.in_short, moment.now)
+                view.eviction.keep(part, against, moment.now)
         known.agenda.dirty.add(key)
     known.agenda.cycle_wanted = True
 
