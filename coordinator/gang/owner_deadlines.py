@@ -8,8 +8,10 @@ upgraded keeps the version that serves until the next one is ready, so both need
 from dataclasses import dataclass
 
 from coordinator.gang.setbacks.late_starts import stamp_of
+from coordinator.messages.actions import Regarding
 from kube.codec.fields import AFTER_ALL, moment_of
-from kube.objects.ray import RayJob, RayService
+from kube.objects import names
+from kube.objects.ray import RayJob, RayOwner, RayService
 from kube.ray.ray_owner import ENDED
 
 LONGEST_WARNING = 300.0
@@ -69,6 +71,24 @@ def end_in_words(job: RayJob) -> str:
         f"RayJob {job.metadata.name} has ended ({state}), and nothing would run on its "
         "RayCluster, which KubeRay left: delete the RayJob"
     )
+
+
+def regarding(owner: RayOwner | None) -> tuple[Regarding, ...]:
+    """Return what Events on a gang are to be shown at as well: its owner, if there is one."""
+    if owner is None:
+        return ()
+    kind = "RayJob" if isinstance(owner, RayJob) else "RayService"
+    meta = owner.metadata
+    return (Regarding(names.RAY_API_VERSION, kind, meta.name, meta.uid),)
+
+
+def wait_in_words(owner: RayOwner | None, cluster: str) -> str:
+    """Say what the owner of a RayCluster means for its wait; empty where nothing."""
+    if isinstance(owner, RayService):
+        serves = version_that_serves(owner, cluster)
+        return upgrade_in_words(owner, serves) if serves else ""
+    deadline = deadline_of(owner) if owner is not None else None
+    return deadline.message if deadline is not None else ""
 
 
 def version_that_serves(service: RayService, cluster: str) -> str:

@@ -204,7 +204,7 @@ def is_refused(view: GangView) -> bool:
         pod_set.settled for pod_set in view.survey.standing
     ):
         return False
-    return view.refused_releases.under_way or bool(release_refusals(view))
+    return view.gives_up or bool(release_refusals(view))
 
 
 def release_refusals(view: GangView) -> list[str]:

@@ -23,13 +23,13 @@ from coordinator.gang.pods.repairs import Repairs
 from coordinator.gang.record import Record
 from coordinator.gang.setbacks.below_minimum import Breaks
 from coordinator.gang.setbacks.late_starts import LateStarts
-from coordinator.gang.setbacks.refused_releases import RefusedReleases
+from coordinator.gang.setbacks.refused_releases import Refused, RefusedReleases
 from coordinator.gang.terms import Understood
 from coordinator.gang.together import ALONE, Membership, PlacedSet
-from coordinator.messages.actions import Regarding
 from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import EventBudget
 from coordinator.record.logged_decisions import LoggedDecisions
+from kube.objects.ray import RayOwner
 from reservation.slots import Reserved
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
@@ -118,7 +118,9 @@ class GangView:
     pod_writes: PodWrites = field(default_factory=PodWrites)
     nominating: Nominating = field(default_factory=Nominating)
     repairs: Repairs = field(default_factory=Repairs)
+    release_refused: Refused | None = None
     refused_releases: RefusedReleases = field(default_factory=RefusedReleases)
+    """That it gave its room back for it; both are written as `late_starts` is."""
     eviction: Eviction = field(default_factory=Eviction)
     late_starts: LateStarts | None = None
     """Starts in a row that were late; written by `reconcile.setbacks` and `reconcile.opening`."""
@@ -141,10 +143,8 @@ class GangView:
     """What is in the log."""
     unknown_keys: str = ""
     """What the RayCluster says under muster.dev/ that has no meaning."""
-    owner: tuple[Regarding, ...] = ()
-    """The RayJob or RayService that made it; written by `reconcile.owner_deadlines`."""
-    owner_text: str = ""
-    """What that means for its wait."""
+    owner: RayOwner | None = None
+    """What made it; written by `reconcile.owner_deadlines`."""
     looked_at: bool = False
     """Before, it is not known here what it asks for."""
     out_since: float | None = None
@@ -158,18 +158,23 @@ class GangView:
         return settled or bool((writes.inflight | writes.targets.keys()) - writes.leaving)
 
     @property
+    def gives_up(self) -> bool:
+        """Whether it gives its placement up, for a release is refused."""
+        return self.release_refused is not None and self.release_refused.gives_up
+
+    @property
     def expects_pods(self) -> bool:
         """Whether the RayCluster was resumed and pods of the minimum, or claims, are to come."""
         if self.held.phase is not Phase.RESUMED or self.released_any:
             return False
         lacks = any(each.exist < each.terms.minimum for each in self.survey.standing)
-        return lacks or bool(self.repairs.unclaimed)
+        return lacks or bool(self.repairs.devices.unclaimed)
 
     @property
     def is_gathered(self) -> bool:
         """Whether every pod of the minimum exists, with all its claims of devices."""
         standing = self.survey.standing
-        unclaimed = self.queueing.unclaimed or self.repairs.unclaimed
+        unclaimed = self.queueing.unclaimed or self.repairs.devices.unclaimed
         return bool(standing) and is_gathered(standing) and not unclaimed
 
     @property

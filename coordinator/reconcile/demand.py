@@ -62,7 +62,7 @@ def ask_for_nothing(look: Look) -> StepResult:
     view, queueing = look.view, look.view.queueing
     queueing.refusal = queueing.left_out = queueing.unmade = queueing.planned = None
     queueing.position, queueing.unclaimed = 0, False
-    view.repairs.kept, view.repairs.kept_text = Kept(), ""
+    view.repairs.kept = Kept()
     return NOTHING_DONE
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from coordinator.cluster.cache import ClusterCache
+from coordinator.gang.eviction.budgets import Objection
 from coordinator.gang.eviction.endings import Probe, covered
 from coordinator.gang.eviction.stop_method import (
     DELETE_OBJECTS,
@@ -74,7 +75,7 @@ def _ask(look: Look, probe: Probe) -> Iterator[Action]:
     method = stop_method_of(look) if probe.ending.is_whole else None
     match method:
         case Keep(because, in_short):
-            probe.refuse(because, in_short, "")
+            probe.objection = Objection(because, in_short=in_short)
         case Suspend(job):
             yield from _ask_for_job(look, probe, job)
         case _:
@@ -83,17 +84,18 @@ def _ask(look: Look, probe: Probe) -> Iterator[Action]:
 
 def _ask_for_job(look: Look, probe: Probe, job: RayJob) -> Iterator[Action]:
     uid = job.metadata.uid
-    probe.passed = uid in probe.accepted
-    if not probe.passed and uid not in probe.asked:
-        probe.asked.add(uid)
+    probe.passed = probe.accepted.get(uid, False)
+    if uid not in probe.accepted:
+        probe.accepted[uid] = False
         yield TrySuspension(look.view.key, job, str(probe.ending.preemptor or probe.ending.reason))
 
 
 def _ask_for_pods(look: Look, probe: Probe) -> Iterator[Action]:
     pods = covered(probe.ending, look.view.understood.terms, look.pods)
-    left = [pod for pod in pods if pod.alive and pod.uid not in probe.accepted]
+    left = [pod for pod in pods if pod.alive and not probe.accepted.get(pod.uid)]
     probe.passed = not left
-    waiting = [pod for pod in left if pod.uid not in probe.asked]
-    for pod in waiting[: max(0, AT_ONCE - len(probe.asked))]:
-        probe.asked.add(pod.uid)
+    waiting = [pod for pod in left if pod.uid not in probe.accepted]
+    under_way = list(probe.accepted.values()).count(False)
+    for pod in waiting[: max(0, AT_ONCE - under_way)]:
+        probe.accepted[pod.uid] = False
         yield TryEviction(look.view.key, pod.namespace, pod.name, pod.uid)

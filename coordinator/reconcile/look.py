@@ -87,6 +87,8 @@ class Look:
     before: Placement | None = field(init=False)
     planned_before: Placement | None = field(init=False)
     actions: list[Action] = field(default_factory=list)
+    ends_less: bool = False
+    """What was to end does not, or has ended: a cycle may choose otherwise now."""
 
     def __post_init__(self) -> None:
         self.pods = self.scene.cache.members(self.view.key, self.view.cluster_uid)

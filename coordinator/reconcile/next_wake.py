@@ -6,7 +6,6 @@ from coordinator.reconcile import owner_deadlines
 from coordinator.reconcile.held_start import advance as held_start
 from coordinator.reconcile.look import Look
 from coordinator.reconcile.repair import missed_pods
-from coordinator.reconcile.repair.lost_slots import slot_patience
 from coordinator.reconcile.setbacks import below_minimum, late_starts
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 
@@ -20,13 +19,13 @@ def _moments(look: Look) -> Iterator[float | None]:
     view, patience = look.view, look.scene.patience
     yield from (tried.not_before for tried in view.pod_writes.attempts.values())
     yield from (since + patience.bind for since in view.repairs.stuck_since.values())
-    yield view.repairs.rounds.next_begin
-    yield view.repairs.kept.next_end(slot_patience(look))
+    yield view.repairs.rounds.next_begin(patience.bind)
+    yield view.repairs.kept.next_end
     yield _end(view.out_since, OPT_OUT_DELAY)
     yield _end(view.repairs.torn_since, patience.torn)
     yield _end(view.pod_writes.withdrawn_since, patience.arrival)
     yield _end(view.pod_writes.doubted_since, patience.arrival)
-    yield _end(view.refused_releases.refused_since, patience.torn)
+    yield view.release_refused.since + patience.torn if view.release_refused else None
     yield from (look.now + at - look.scene.moment.wall for at in _times_of_day(look))
     yield view.record.due
     yield view.record.attempts.not_before

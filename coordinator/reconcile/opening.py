@@ -118,8 +118,8 @@ def _adopt_endings(view: GangView, gang: Gang) -> None:
     view.breaks = breaks_recorded(gang.status.breaks)
     view.logged.stopped = set(view.eviction.told)
     for condition in gang.status.conditions:
-        if condition.type == EVICTED:
-            view.eviction.last = Evicted(reason_recorded(condition.reason), condition.message)
+        if condition.type == EVICTED and view.eviction.whole is None:
+            view.eviction.ended = Evicted(reason_recorded(condition.reason), condition.message)
 
 
 def _has_begun(view: GangView, owner: RayOwner | None, pods: list[ObservedPod]) -> bool:
@@ -152,8 +152,8 @@ def _adopt_provisioned(view: GangView, source: GangSource, pods: list[ObservedPo
     since = moment_of(source.provisioned_since)
     removed = since > 0 and adoption.leaves_out_pods(since, pods)
     # KubeRay never takes its word back, which was about the pods from before.
-    view.repairs.pod_removed = removed or view.eviction.last is not None
-    view.understood.provisioned = source.was_provisioned and not view.repairs.pod_removed
+    view.pod_writes.removed_any = removed or view.eviction.last is not None
+    view.understood.provisioned = source.was_provisioned and not view.pod_writes.removed_any
     view.survey.ran |= view.understood.provisioned and any_on_node(pods)
 
 

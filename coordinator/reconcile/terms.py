@@ -44,7 +44,7 @@ def understand(look: Look) -> StepResult:
     found.terms = terms
     found.queue = terms.queue if terms is not None else _queue_asked(look)
     found.has_quota = look.scene.queues.has_quota(found.queue)
-    said_before = found.provisioned or not view.repairs.pod_removed
+    said_before = found.provisioned or not view.pod_writes.removed_any
     found.provisioned = look.source.was_provisioned and said_before
     found.dispatched = look.source.dispatched
     found.terminating = is_terminating(look.source.metadata)

@@ -84,6 +84,7 @@ def _leave(look: Look) -> None:
         return
     if eviction.endings:
         eviction.finish()  # what is left of it runs on: others wait for its end in vain
+        look.ends_less = True
     if reservation.placement is not None:
         run(GIVE_ROOM_BACK, look)
     if reservation.placement is None:

@@ -230,7 +230,7 @@ def _follow_up(known: Known, look: Look) -> None:
     view, placement = look.view, look.view.reservation.placement
     in_steps = is_ordered(placement or NO_PLACEMENT) or view.together.due_beside is not None
     view.expected_changes.begin(view.survey.standing, view.pod_writes.inflight, in_steps=in_steps)
-    known.agenda.cycle_wanted |= view.eviction.reopen(look.now)
+    known.agenda.cycle_wanted |= view.eviction.reopen(look.now) or look.ends_less
     if view.key in known.term.window and not is_starting(view):
         known.term.window.leave(view.key)
     if placement is None:

@@ -13,13 +13,20 @@ from kube.codec.budget import Budget
 from kube.codec.observed_pod import ObservedPod
 from scheduling.model.gang import GangKey
 
+BY_BUDGET = "a PodDisruptionBudget forbids it"
+REFUSED = "the API server refuses it"
+
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """What is said against an eviction, and the uid of the first pod that is too many."""
+    """What is said against an eviction, and the uid of the (first) pod that may not go.
+
+    `in_short` is what gangs of other namespaces are told. Without a uid all may not.
+    """
 
     because: str
-    uid: str
+    uid: str = ""
+    in_short: str = REFUSED
 
 
 def objections(
@@ -46,7 +53,8 @@ def _beyond(
     for key, pods in chosen.items():
         mine = [pod for pod in pods if budget.counts(pod)]
         if len(mine) > max(0, left):
-            yield key, Objection(_said(budget, len(mine), left), mine[max(0, left)].uid)
+            uid = mine[max(0, left)].uid
+            yield key, Objection(_said(budget, len(mine), left), uid, BY_BUDGET)
         else:
             left -= len(mine)
 

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from coordinator.gang.eviction.budgets import Objection
 from coordinator.gang.pods.pod_sets import PodSetStanding, Standing
 from kube.codec.observed_pod import ObservedPod
 from kube.objects.gang import GangEviction
@@ -18,8 +19,6 @@ from scheduling.model.gang import GangKey
 from scheduling.model.verdict import Reason
 
 NAMED = 3  # pods; a message counts the others
-BY_BUDGET = "a PodDisruptionBudget forbids it"
-REFUSED = "the API server refuses it"
 REFUSAL_LIMIT = 300  # characters of what the API server says
 FIRST_KEEP = 60.0  # seconds for which a part is not chosen again whose eviction would be refused
 LAST_KEEP = 600.0
@@ -67,35 +66,24 @@ class Probe:
     """An ending that is proposed: what the API server says to a dry run of it."""
 
     ending: Ending
-    asked: set[str] = field(default_factory=set)
-    """The uids of the pods (or of the RayJob) that it is being asked for."""
-    accepted: set[str] = field(default_factory=set)
-    """Those that it would let go."""
-    refusal: str = ""
-    """What it said against one."""
-    in_short: str = REFUSED
-    """What gangs of other namespaces are told of that."""
-    refused: str = ""
-    """The uid of that pod."""
+    accepted: dict[str, bool] = field(default_factory=dict)
+    """By uid of the pods (or of the RayJob) whether it lets go; False while that is asked."""
+    objection: Objection | None = None
+    """What is said against one."""
     passed: bool = False
 
     @property
     def is_over(self) -> bool:
         """Whether there is nothing to ask any more."""
-        return self.passed or bool(self.refusal)
+        return self.passed or self.objection is not None
 
-    def heard(self, uid: str, refusal: str, in_short: str) -> None:
-        """Take in an answer; an empty one is a yes."""
-        if uid in self.asked:
-            self.asked.discard(uid)
-            if refusal and not self.refusal:
-                self.refuse(refusal, in_short, uid)
-        if not refusal:
-            self.accepted.add(uid)
-
-    def refuse(self, refusal: str, in_short: str, uid: str) -> None:
-        """Note what is against the eviction of a pod."""
-        self.refusal, self.in_short, self.refused = refusal, in_short, uid
+    def heard(self, uid: str, objection: Objection | None) -> None:
+        """Take in an answer; None is a yes."""
+        if objection is None:
+            self.accepted[uid] = True
+        elif self.accepted.get(uid) is False:
+            del self.accepted[uid]
+            self.objection = self.objection or objection
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +103,15 @@ class Kept:
 NOT_KEPT = Kept("", "", 0.0, 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """When the next eviction may be after a refused one, seconds until then, and what was said."""
+
+    until: float = 0.0
+    seconds: float = 0.0
+    refusal: str = ""
+
+
 @dataclass(slots=True)
 class Eviction:
     """The endings of one gang.
@@ -128,14 +125,9 @@ class Eviction:
     """Those that are proposed, by the gang that they are for."""
     begun: bool = False
     """A pod may be gone for it: a whole gang is then ended."""
-    sent: set[str] = field(default_factory=set)
-    """The uids of pods, or of the RayJob, with a write under way."""
-    not_before: float = 0.0
-    """After a refused eviction, when the next may be."""
-    pause: float = 0.0
-    """The seconds until then; they double."""
-    refusal: str = ""
-    """What was said against the last one."""
+    sent: dict[str, str] = field(default_factory=dict)
+    """The versions of the pods, or of the RayJob, with a write under way, by uid."""
+    pause: Pause = Pause()
     kept: dict[str, Kept] = field(default_factory=dict)
     """The parts that cannot be taken for a time, the whole gang under the empty name."""
     text: str = ""
@@ -144,21 +136,21 @@ class Eviction:
     """The endings that an Event told of."""
     slots: dict[str, Slot] = field(default_factory=dict)
     """The slots of surplus that ends, by uid, until they are dropped."""
-    suspended: str = ""
-    """The version in which a RayJob was suspended."""
     resumptions: int = 0
-    """How often others undid that before KubeRay acted."""
-    last: Evicted | None = None
-    """Why the gang was ended last."""
-    former: Evicted | None = None
-    """What `last` was before."""
-    is_news: bool = False
-    """A cycle may choose otherwise now."""
+    """How often others undid the suspension of a RayJob before KubeRay acted."""
+    ended: Evicted | None = None
+    """Why the gang was ended last, before what is to end now."""
 
     @property
     def whole(self) -> Ending | None:
         """Return the ending of the whole gang, where that is decided."""
         return next((each for each in self.endings if each.is_whole), None)
+
+    @property
+    def last(self) -> Evicted | None:
+        """Return why the gang was ended last, or is to be."""
+        whole = self.whole
+        return self.ended if whole is None else Evicted(whole.reason, whole.message)
 
     def decide(self, ending: Ending) -> None:
         """Have something end; the end of the whole gang takes the place of all others."""
@@ -166,24 +158,24 @@ class Eviction:
         self.endings = (*others, ending)
         if ending.is_whole:
             self.slots.clear()
-            self.begun, self.former = False, self.last
-            self.last = Evicted(ending.reason, ending.message)
-
-    def undo(self) -> None:
-        """Have the whole gang go on."""
-        self.finish()
-        self.last = self.former
+            self.begun = False
 
     def finish(self) -> None:
-        """Note that nothing is to end any more: the whole gang has, or it goes on."""
-        self.endings, self.begun, self.refusal, self.text = (), False, "", ""
-        self.is_news = True
+        """Note that what was to end has ended."""
+        self.ended = self.last
+        self.drop()
 
-    def keep(self, part: str, because: str, in_short: str, now: float) -> None:
+    def drop(self) -> None:
+        """Have nothing end any more."""
+        self.endings, self.begun, self.text = (), False, ""
+        self.pause = Pause(self.pause.until, self.pause.seconds)
+
+    def keep(self, part: str, against: Objection, now: float) -> None:
         """Note that a part cannot be taken; it is asked for again after a time that doubles."""
         before = self.kept.get(part)
         seconds = min(LAST_KEEP, 2 * before.seconds) if before is not None else FIRST_KEEP
-        self.kept[part] = Kept(because[:REFUSAL_LIMIT], in_short, now + seconds, seconds)
+        because = against.because[:REFUSAL_LIMIT]
+        self.kept[part] = Kept(because, against.in_short, now + seconds, seconds)
 
     def kept_now(self, part: str, now: float) -> Kept:
         """Return why a part cannot be taken now; `NOT_KEPT` where it can."""
@@ -192,31 +184,31 @@ class Eviction:
 
     def refused(self, now: float, refusal: str) -> None:
         """Note that an eviction failed: the next one waits. An empty refusal was no judgement."""
-        self.pause = min(LAST_PAUSE, 2 * self.pause) if self.pause else FIRST_PAUSE
-        self.not_before, self.refusal = now + self.pause, refusal[:REFUSAL_LIMIT]
+        seconds = min(LAST_PAUSE, max(FIRST_PAUSE, 2 * self.pause.seconds))
+        self.pause = Pause(now + seconds, seconds, refusal[:REFUSAL_LIMIT])
 
     def accepted(self) -> None:
         """Note that an eviction was accepted."""
-        self.begun, self.pause, self.refusal = True, 0.0, ""
+        self.begun, self.pause = True, Pause(self.pause.until)
 
     def resumed(self, now: float) -> None:
         """Note that others undid a suspension: the next one waits, each time for twice as long."""
-        self.not_before = now + min(LAST_PAUSE, FIRST_PAUSE * 2**self.resumptions)
+        seconds = min(LAST_PAUSE, FIRST_PAUSE * 2**self.resumptions)
+        self.pause = replace(self.pause, until=now + seconds)
         self.resumptions = min(self.resumptions + 1, 16)
 
     def reopen(self, now: float) -> bool:
-        """Let parts be chosen again whose time is over; say whether a cycle may choose anew."""
+        """Let parts be chosen again whose time is over; say whether there are any."""
         over = [part for part, kept in self.kept.items() if not kept.reopened and kept.until <= now]
         for part in over:
             self.kept[part] = replace(self.kept[part], reopened=True)
         for part in [part for part, kept in self.kept.items() if kept.until + LAST_KEEP <= now]:
             del self.kept[part]
-        news, self.is_news = self.is_news or bool(over), False
-        return news
+        return bool(over)
 
     def moments(self) -> Iterator[float]:
         """Yield when time alone lets something go on."""
-        yield self.not_before
+        yield self.pause.until
         yield from (each.until for each in self.kept.values())
 
 

@@ -31,16 +31,17 @@ class Rounds:
     """
 
     count: int = 0
-    end: float = float("-inf")
-    next_begin: float = float("-inf")
+    begun: float = float("-inf")
 
     def are_open(self, now: float, length: float) -> bool:
         """Say whether there is a round now, which is begun if it may be."""
-        if now >= self.next_begin:
-            self.count = min(self.count + 1, 16)
-            self.end = now + length
-            self.next_begin = now + min(LONGEST_PAUSE, length * 2**self.count)
-        return now < self.end
+        if now >= self.next_begin(length):
+            self.count, self.begun = min(self.count + 1, 16), now
+        return now < self.begun + length
+
+    def next_begin(self, length: float) -> float:
+        """When the next round may begin."""
+        return self.begun + min(LONGEST_PAUSE, length * 2.0**self.count)
 
 
 def not_released(each: PodSetStanding) -> Iterator[ObservedPod]:

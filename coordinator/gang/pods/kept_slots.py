@@ -41,43 +41,45 @@ class Start:
         return end.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Kept:
-    """The kept slots of one gang by make, the oldest first.
+    """The kept slots of one gang by make, the oldest first, and for how many seconds each is kept.
 
     A replacement ends the time of the youngest: pods that come and go one after another must not
     renew the time of all the other slots.
     """
 
-    starts: dict[Make, tuple[Start, ...]] = field(default_factory=dict)
+    starts: Mapping[Make, tuple[Start, ...]] = field(default_factory=dict)
+    patience: float = 0.0
 
     @property
     def total(self) -> int:
         """How many slots are kept."""
         return sum(map(len, self.starts.values()))
 
-    def note(self, slots: Slots, moment: Moment) -> None:
-        """Take in which slots are kept now."""
+    def going_on(self, slots: Slots, moment: Moment, patience: float) -> "Kept":
+        """Return the slots that are kept now."""
         new, counts = Start(moment.now, moment.stamp), Counter[Make]()
         for slot, count in slots.items():
             counts[_make(slot.kind)] += count
         known = {make: self.starts.get(make, ())[:count] for make, count in counts.items()}
-        self.starts = {
-            make: starts + (new,) * (counts[make] - len(starts)) for make, starts in known.items()
-        }
+        starts = {make: s + (new,) * (counts[make] - len(s)) for make, s in known.items()}
+        return Kept(starts, patience)
 
-    def over(self, now: float, patience: float) -> Counter[Make]:
+    def over(self, now: float) -> Counter[Make]:
         """How many of each make have come to their end."""
-        ends = ((make, each.at + patience) for make, s in self.starts.items() for each in s)
+        ends = ((make, each.at + self.patience) for make, s in self.starts.items() for each in s)
         return Counter(make for make, end in ends if end <= now)
 
-    def next_end(self, patience: float) -> float | None:
+    @property
+    def next_end(self) -> float | None:
         """When the next of them ends."""
-        return min((s[0].at + patience for s in self.starts.values()), default=None)
+        return min((s[0].at + self.patience for s in self.starts.values()), default=None)
 
-    def text(self, patience: float) -> str:
+    @property
+    def text(self) -> str:
         """Say for people how many are kept, and until when; empty where there is none."""
-        ends = sorted(each.end(patience) for starts in self.starts.values() for each in starts)
+        ends = sorted(each.end(self.patience) for starts in self.starts.values() for each in starts)
         if not ends:
             return ""
         what = "1 slot is kept for a lost pod"

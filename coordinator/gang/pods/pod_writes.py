@@ -26,6 +26,8 @@ class PodWrites:
     """Pods with a patch of unknown outcome: until another one is done it may still arrive."""
     leaving: set[str] = field(default_factory=set)
     """`deleted`, and those that are to be deleted as soon as may be; none is a member any more."""
+    removed_any: bool = False
+    """A pod of the gang was ever to be deleted, or an earlier leader may have done so."""
     attempts: dict[str, Attempts] = field(default_factory=dict)
     withdrawn_since: float | None = None
     """No release of the gang was sent since then, and none is to arrive any more."""
@@ -36,6 +38,12 @@ class PodWrites:
     def attempts_at(self, uid: str) -> Attempts:
         """The failed tries at a pod; made on first use."""
         return self.attempts.setdefault(uid, Attempts())
+
+    def note_deletion(self, uid: str) -> None:
+        """Note that the deletion of a pod is asked for."""
+        self.removed_any = True
+        for pods in (self.inflight, self.deleted, self.leaving):
+            pods.add(uid)
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""

@@ -6,16 +6,32 @@ from coordinator.gang.pods.adoption import Rounds
 from coordinator.gang.pods.kept_slots import Kept, Start
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class MissingPods:
-    """How many pods of the gang there are while some are missing, and since when so many."""
+    """How many pods there are while some are missing, and when KubeRay is asked to look again."""
 
     exist: int
-    since: float
-    woken: bool = False
-    """KubeRay was asked since then to look again."""
-    fits: bool = False
+    fits: bool
     """A ResourceQuota refused them, and has room for them now."""
+    due: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedDevices:
+    """Pods whose release waits until it is known which devices those before them got."""
+
+    pods: frozenset[str] = frozenset()
+    unclaimed: str = ""
+    """Says what claim of devices is not made yet, of a pod that has a slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class BelowMinimum:
+    """When a gang that ran lost a part of its minimum that is not back on nodes."""
+
+    since: Start
+    text: str = ""
+    """Says of one that lacks it for good that it goes on without, and why."""
 
 
 @dataclass(slots=True)
@@ -30,14 +46,9 @@ class Repairs:
     torn_since: float | None = None
     lost_room: bool = False
     """Slots were dropped since their room was not there any more; others may have taken it."""
-    awaits_devices: frozenset[str] = frozenset()
-    """Pods whose release waits until it is known which devices those before them got."""
-    unclaimed: str = ""
-    """Says what claim of devices is not made yet, of a pod that has a slot."""
+    devices: AwaitedDevices = AwaitedDevices()
     rounds: Rounds = field(default_factory=Rounds)
     """When pods that Muster did not release may be deleted."""
-    pod_removed: bool = False
-    """Muster has deleted a pod of the gang, or an earlier leader may have."""
     unmade: MissingPods | None = None
     bind_refusal: str = ""
     """What kube-scheduler said of late against a pod on its node."""
@@ -45,10 +56,6 @@ class Repairs:
     """Pods that were released or bound at the last look; None: there was none yet."""
     kept: Kept = field(default_factory=Kept)
     """The slots of lost pods."""
-    kept_text: str = ""
     had: dict[str, int] = field(default_factory=dict)
     """By pod set how many pods of its minimum a gang that ran has had: what it lacks is lost."""
-    below_since: Start | None = None
-    """When a gang that ran lost a part of its minimum that is not back on nodes."""
-    below_text: str = ""
-    """Says of one that lacks it for good that it goes on without, and why."""
+    below: BelowMinimum | None = None

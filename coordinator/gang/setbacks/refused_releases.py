@@ -8,23 +8,21 @@ from kube.codec.fields import moment_of
 from kube.objects.gang import GangRefusedReleases
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Since when a release is refused and nothing runs, and if the placement is given up for it."""
+
+    since: float
+    gives_up: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedReleases:
-    """Gives the placement up because a release is refused.
+    """How often that was, until when it is a setback (seconds since 1970), and why at last."""
 
-    Written by `reconcile.setbacks.refused_releases`.
-    """
-
-    refused_since: float | None = None
-    """Since when a release is refused and nothing runs."""
-    under_way: bool = False
-    """The placement is given up once no release can arrive any more."""
     count: int = 0
-    """How often that was; recorded."""
     until: float = 0.0
-    """Until then it is a setback (seconds since 1970)."""
     text: str = ""
-    """Why the last time."""
 
 
 def refused_releases_json(refused: RefusedReleases) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
-from coordinator.gang.eviction.endings import REFUSED, Ending, covered, left_in_words, replicas
+from coordinator.gang.eviction.budgets import Objection
+from coordinator.gang.eviction.endings import Ending, covered, left_in_words, replicas
 from coordinator.gang.eviction.stop_method import DeleteObjects, EvictPods, Keep
 from coordinator.gang.held_start.phases import Phase, Sign
 from coordinator.gang.source import asks_no_more
@@ -154,16 +155,17 @@ def _settle_whole(look: Look, ending: Ending) -> StepResult:
     view, eviction = look.view, look.view.eviction
     left = covered(ending, view.understood.terms, look.pods)
     undo = _may_be_undone(look) and look.scene.sighted
-    is_refused = bool(eviction.refusal) and not deletes_in_the_end(view, look.scene.queues)
+    is_refused = bool(eviction.pause.refusal) and not deletes_in_the_end(view, look.scene.queues)
     if undo and is_refused:
-        eviction.keep("", eviction.refusal, REFUSED, look.now)
+        eviction.keep("", Objection(eviction.pause.refusal), look.now)
     if undo and (is_refused or _is_needless(look, ending) or _must_be_kept(look)):
-        eviction.undo()
+        eviction.drop()
         _return_slots(look, look.pods)
     elif _is_over(look, left) and withdraw(look, gated(look.pods)):
         _end(look)
     else:
-        eviction.text = left_in_words(ending, left, eviction.refusal)
+        eviction.text = left_in_words(ending, left, eviction.pause.refusal)
+    look.ends_less |= eviction.whole is None
     return SURVEY_AGAIN
 
 
@@ -183,7 +185,7 @@ def _end(look: Look) -> None:
     if _is_suspended_then(look):
         view.held.enter(Sign.GIVEN_BACK, look.source.metadata.generation)
     view.reservation.placement = None
-    view.repairs.pod_removed = True
+    view.pod_writes.removed_any = True
     view.eviction.finish()
 
 
@@ -227,7 +229,7 @@ def say_why_not_stopped(look: Look) -> StepResult:
     if not eviction.endings:
         before = eviction.text
         eviction.text = _why_it_runs_on(look) or look.view.together.goes_on
-        eviction.is_news |= bool(before) and not eviction.text
+        look.ends_less |= bool(before) and not eviction.text
     return NOTHING_DONE
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from coordinator.gang.eviction.endings import Ending, covered
 from coordinator.gang.eviction.stop_method import DeleteObjects, Suspend
-from coordinator.gang.view import GangView
 from coordinator.messages.actions import (
     STOPPED,
     Action,
@@ -57,12 +56,11 @@ def _suspend(look: Look, ending: Ending, method: Suspend) -> Iterator[Action]:
     uid, version = job.metadata.uid, job.metadata.resource_version
     if is_suspended_by_muster(job):
         return
-    if uid in eviction.sent and eviction.begun and version != eviction.suspended:
-        eviction.sent.discard(uid)
+    if eviction.begun and eviction.sent.get(uid, version) != version:
+        del eviction.sent[uid]
         eviction.resumed(look.now)
-    if uid not in eviction.sent and look.now >= eviction.not_before:
-        eviction.sent.add(uid)
-        eviction.suspended = version
+    if uid not in eviction.sent and look.now >= eviction.pause.until:
+        eviction.sent[uid] = version
         yield SuspendRayJob(look.view.key, job, str(ending.preemptor or ending.reason))
 
 
@@ -70,9 +68,10 @@ def _evict(look: Look) -> Iterator[Action]:
     """Evict the pods that are due, a few at a time; those that were refused least go first."""
     eviction, due = look.view.eviction, _due(look)
     overdue = [pod for pod in due if _is_overdue(look, pod)]
-    others = [pod for pod in due if pod not in overdue] if look.now >= eviction.not_before else []
+    others = [pod for pod in due if pod not in overdue] if look.now >= eviction.pause.until else []
     for pod in [*overdue, *others][: max(0, AT_ONCE - len(eviction.sent))]:
-        _note_sent(look.view, pod)
+        look.view.pod_writes.note_deletion(pod.uid)
+        eviction.sent[pod.uid] = pod.resource_version
         yield _delete(look, pod) if pod in overdue else _eviction(look, pod)
 
 
@@ -106,15 +105,6 @@ def _is_overdue(look: Look, pod: ObservedPod) -> bool:
     began = min(moment_of(each.since) for each in view.eviction.endings)
     due = began + rules.delete_after_seconds
     return look.now >= view.deadlines.at("delete", due, look.scene.moment)
-
-
-def _note_sent(view: GangView, pod: ObservedPod) -> None:
-    writes = view.pod_writes
-    writes.inflight.add(pod.uid)
-    writes.deleted.add(pod.uid)
-    writes.leaving.add(pod.uid)
-    view.eviction.sent.add(pod.uid)
-    view.repairs.pod_removed = True
 
 
 def _eviction(look: Look, pod: ObservedPod) -> EvictPod:

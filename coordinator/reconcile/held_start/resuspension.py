@@ -97,7 +97,7 @@ def _why(look: Look, doubt: Doubt, differs: str) -> str:
     exist = exist_in_words(look.view.survey.standing)
     if refused:
         return f"{exist}; KubeRay could not create more: {refused}"
-    seconds, lacks = look.create_seconds, look.view.repairs.unclaimed
+    seconds, lacks = look.create_seconds, look.view.repairs.devices.unclaimed
     if lacks:
         return f"{exist}, and their claims were not made within {seconds} s: {lacks}"
     return f"{exist}, and none came within {seconds} s{look.source.why_late}"

@@ -102,9 +102,7 @@ def _delete(look: Look, pod: ObservedPod, why: str) -> Iterator[Action]:
     writes.leaving.add(pod.uid)
     wanted = pod.uid not in writes.deleted and pod.uid not in writes.inflight
     if wanted and writes.attempts_at(pod.uid).not_before <= look.now:
-        writes.inflight.add(pod.uid)
-        writes.deleted.add(pod.uid)
-        view.repairs.pod_removed = True
+        writes.note_deletion(pod.uid)
         node, version = pod.settled_on, pod.resource_version
         yield DeletePod(
             view.key,

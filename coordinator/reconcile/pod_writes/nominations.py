@@ -41,7 +41,7 @@ def nominate_pods(look: Look) -> StepResult:
     """Ask for the nominations that are missing, and for the end of those that are wrong."""
     state = look.view.nominating
     state.next_at = None
-    if not look.scene.sighted or look.view.refused_releases.under_way:
+    if not look.scene.sighted or look.view.gives_up:
         return NOTHING_DONE
     if look.scene.guard is not Guard.NOMINATION or not _is_allowed(look):
         return take_back_nominations(look)

@@ -21,7 +21,7 @@ def release_pods(look: Look) -> StepResult:
     ready = ready_for_release(look.view.survey.standing)
     if not ready or not _may_begin(look):
         return NOTHING_DONE
-    later = awaits_nomination(look) | look.view.repairs.awaits_devices
+    later = awaits_nomination(look) | look.view.repairs.devices.pods
     free = (pair for pair in ready if pair[0].uid not in later and _is_free(look, *pair))
     return StepResult([_release(look, pod, node) for pod, node in free])
 
@@ -43,9 +43,9 @@ def _may_release(look: Look) -> bool:
         return False
     if view.understood.head_lost or not may_begin(look):
         return False
-    if view.repairs.unclaimed and not any(each.settled for each in view.survey.standing):
+    if view.repairs.devices.unclaimed and not any(each.settled for each in view.survey.standing):
         return False  # all start, or none
-    return not repair.is_hindered(view) and not view.refused_releases.under_way
+    return not repair.is_hindered(view) and not view.gives_up
 
 
 def _may_begin(look: Look) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from itertools import islice
 
+from coordinator.gang.owner_deadlines import regarding
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import EmitEvent, Regarding
 from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
@@ -55,7 +56,7 @@ def emit_events(look: Look) -> StepResult:
     events.lasting = said
     uid = view.record.gang.metadata.uid
     gang = Regarding(names.API_VERSION, "Gang", view.key.name, uid)
-    events.others = (gang, *view.owner, *head)
+    events.others = (gang, *regarding(view.owner), *head)
     return NOTHING_DONE
 
 

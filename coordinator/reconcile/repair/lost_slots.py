@@ -1,6 +1,7 @@
 """Takes slots out of a placement that cannot be had any more, or that no pod comes for."""
 
 from collections import Counter
+from dataclasses import replace
 
 from coordinator.gang import repair
 from coordinator.gang.claims.shared import late_sharers
@@ -10,6 +11,7 @@ from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.pods import kept_slots
 from coordinator.gang.pods.kept_slots import Kept
 from coordinator.gang.pods.pod_sets import NO_PLACEMENT
+from coordinator.gang.pods.repairs import AwaitedDevices
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import call_back, gated, may_arrive
 from coordinator.reconcile.terms import trimmed
@@ -23,7 +25,7 @@ from scheduling.model.placement import Placement
 def drop_lost_slots(look: Look) -> StepResult:
     """Drop vacant slots on nodes that are gone or refuse, and those of waves that went by."""
     placement = look.view.reservation.placement
-    look.view.repairs.unclaimed = ""
+    look.view.repairs.devices = AwaitedDevices()
     left = _still_of_use(look, placement) if placement is not None else None
     if left is None or left == placement:
         return NOTHING_DONE
@@ -52,20 +54,18 @@ def _still_of_use(look: Look, placement: Placement) -> Placement:
 def _with_devices(look: Look, placement: Placement) -> Placement:
     """What is left of a placement in waves, without slots whose devices went to other pods."""
     view, devices = look.view, look.scene.cache.devices
-    view.repairs.awaits_devices = frozenset()
     if not devices.asks(view.key):
         return placement
     standing, sent = view.survey.standing, view.pod_writes.inflight
     unclaimed = without_claims(standing, devices)
-    view.repairs.unclaimed = next(iter(unclaimed.values()), "")
     late = late_sharers(standing, sent, devices) | unclaimed.keys()
-    view.repairs.awaits_devices = late
+    view.repairs.devices = AwaitedDevices(late, next(iter(unclaimed.values()), ""))
     in_turn = is_ordered(placement) and wave_due(placement, look.pods)
     if not (in_turn or _was_foreseen_by_templates(look)):
         return placement
     nodes = look.scene.cache.nodes
     found = compared(standing, {*sent, *late}, devices, nodes, look.scene.devices_left)
-    view.repairs.awaits_devices |= found.unsure
+    view.repairs.devices = replace(view.repairs.devices, pods=late | found.unsure)
     view.repairs.lost_room |= bool(found.gone)
     return without_slots(placement, found.gone) if found.gone else placement
 
@@ -128,7 +128,7 @@ def end_kept_slots(look: Look) -> StepResult:
         view.repairs.kept = Kept()
         return NOTHING_DONE  # no pod was lost
     slots = _note_kept_slots(look)
-    over = view.repairs.kept.over(look.now, slot_patience(look))
+    over = view.repairs.kept.over(look.now)
     sighted = look.scene.sighted
     gone = kept_slots.ended(slots, over, view.survey.standing) if sighted else None
     if not gone or placement is None:
@@ -149,14 +149,12 @@ def _of_unknown_releases(look: Look, slots: Slots) -> Slots:
 
 def tell_kept_slots(look: Look) -> StepResult:
     """Note for the status which slots are kept now, and until when."""
-    repairs = look.view.repairs
-    if repairs.kept.total:
+    if look.view.repairs.kept.total:
         _note_kept_slots(look)
-    repairs.kept_text = repairs.kept.text(slot_patience(look))
     return NOTHING_DONE
 
 
-def slot_patience(look: Look) -> float:
+def _slot_patience(look: Look) -> float:
     """Seconds for which the slot of a lost pod is kept, as its queue or else the setting says."""
     patience = patience_of_queue(look)
     return min(patience, kept_slots.CERTAIN) if makes_no_pods(look) else patience
@@ -177,5 +175,6 @@ def _note_kept_slots(look: Look) -> Slots:
     view = look.view
     placement = view.reservation.placement or NO_PLACEMENT
     slots = kept_slots.kept_slots(placement, view.survey.standing, look.pods)
-    view.repairs.kept.note(slots, look.scene.moment)
+    moment, patience = look.scene.moment, _slot_patience(look)
+    view.repairs.kept = view.repairs.kept.going_on(slots, moment, patience)
     return slots

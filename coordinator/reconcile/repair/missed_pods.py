@@ -20,15 +20,16 @@ QUOTA_WAKE_AFTER = 0.5
 
 
 def wake_kuberay(look: Look) -> StepResult:
-    """Ask once for each number of pods that exist."""
+    """Ask once for each number of pods that exist; again only where a quota has room for them."""
     repairs, exist = look.view.repairs, sum(each.exist for each in look.view.survey.standing)
     fits = _has_quota_now(look)
     if not _are_due(look, fits=fits):
         repairs.unmade = None
     elif repairs.unmade is None or (repairs.unmade.exist, repairs.unmade.fits) != (exist, fits):
-        repairs.unmade = MissingPods(exist, look.now, fits=fits)
-    elif (due := due_at(repairs.unmade)) is not None and look.now >= due:
-        repairs.unmade.woken, repairs.unmade.since = True, look.now
+        after = QUOTA_WAKE_AFTER if fits else WAKE_AFTER
+        repairs.unmade = MissingPods(exist, fits, look.now + after)
+    elif repairs.unmade.due is not None and look.now >= repairs.unmade.due:
+        repairs.unmade = MissingPods(exist, fits, look.now + WAKE_AFTER if fits else None)
         cluster = look.scene.cache.sources[look.view.key].resumable
         at = stamp_of(look.scene.moment.wall)
         return StepResult([WakeKubeRay(look.view.key, cluster, at)] if cluster is not None else ())
@@ -38,14 +39,7 @@ def wake_kuberay(look: Look) -> StepResult:
 def next_at(look: Look) -> Iterator[float | None]:
     """Yield when KubeRay is to be asked."""
     unmade = look.view.repairs.unmade
-    yield due_at(unmade) if unmade is not None else None
-
-
-def due_at(unmade: MissingPods) -> float | None:
-    """Return when KubeRay is to be asked; again only where a quota has room for the pods."""
-    if unmade.fits:
-        return unmade.since + (WAKE_AFTER if unmade.woken else QUOTA_WAKE_AFTER)
-    return None if unmade.woken else unmade.since + WAKE_AFTER
+    yield unmade.due if unmade is not None else None
 
 
 def _has_quota_now(look: Look) -> bool:

@@ -12,6 +12,7 @@ from coordinator.gang.eviction.endings import Ending
 from coordinator.gang.eviction.stop_method import Keep
 from coordinator.gang.pods.kept_slots import Start
 from coordinator.gang.pods.pod_sets import PodSetStanding
+from coordinator.gang.pods.repairs import BelowMinimum
 from coordinator.gang.setbacks.below_minimum import one_more
 from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
@@ -28,15 +29,15 @@ def end_broken(look: Look) -> StepResult:
     its way then is waited for.
     """
     view = look.view
-    view.repairs.below_since = _below_since(look)
-    view.repairs.below_text = ""
-    since = view.repairs.below_since
+    since = _below_since(look)
+    view.repairs.below = BelowMinimum(since) if since is not None else None
     if since is None or look.now < since.at + _patience(look) or _is_on_its_way(look):
         return NOTHING_DONE
     kept = _why_kept(look)
     said = f"{_in_numbers(look)} since {since.stamp}"
     if kept:
-        view.repairs.below_text = f"{said}; the gang goes on without: {kept}"
+        text = f"{said}; the gang goes on without: {kept}"
+        view.repairs.below = BelowMinimum(since, text)
     elif not view.eviction.kept_now("", look.now).because and view.eviction.whole is None:
         _end(look, since, said)
     return NOTHING_DONE
@@ -44,9 +45,9 @@ def end_broken(look: Look) -> StepResult:
 
 def moments(look: Look) -> Iterator[float]:
     """Yield when time alone has the loss of pods judged, or ends the setback for it."""
-    since, breaks = look.view.repairs.below_since, look.view.breaks
-    if since is not None:
-        yield since.at + _patience(look)
+    below, breaks = look.view.repairs.below, look.view.breaks
+    if below is not None:
+        yield below.since.at + _patience(look)
     if breaks is not None:
         yield look.now + breaks.until - look.scene.moment.wall
 
@@ -62,7 +63,8 @@ def _below_since(look: Look) -> Start | None:
     lacks = any(each.bound < _had(look, each) for each in view.survey.standing)
     if not lacks or not look.scene.sighted or view.expects_pods:
         return None
-    return view.repairs.below_since or Start(moment.now, moment.stamp)
+    below = view.repairs.below
+    return below.since if below is not None else Start(moment.now, moment.stamp)
 
 
 def _note_had(look: Look) -> None:

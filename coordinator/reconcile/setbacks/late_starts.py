@@ -31,11 +31,10 @@ def time_out(look: Look) -> StepResult:
         return NOTHING_DONE
     if view.eviction.kept_now("", look.now).because:
         return NOTHING_DONE  # a budget refused it of late
-    timeouts = look.timeouts
-    if view.late_starts is None or not view.late_starts.is_current:
-        view.late_starts = one_more(view.late_starts, edition_of(look.source), timeouts, wall)
-    assert view.late_starts is not None
-    message = cause_in_words(view.late_starts, timeouts)
+    late, timeouts = view.late_starts, look.timeouts
+    if late is None or not late.is_current:
+        late = view.late_starts = one_more(late, edition_of(look.source), timeouts, wall)
+    message = cause_in_words(late, timeouts)
     view.eviction.decide(Ending(Reason.READY_TIMEOUT, message, look.scene.moment.stamp))
     return NOTHING_DONE
 
@@ -73,13 +72,11 @@ def pause(look: Look) -> NotReady | None:
 
 def forget_what_is_over(look: Look) -> StepResult:
     """Begin to count anew: the gang got ready, or its RayCluster says another try."""
-    view = look.view
-    if view.late_starts is not None and (
-        view.survey.ran or view.late_starts.of != edition_of(look.source)
-    ):
+    view, late = look.view, look.view.late_starts
+    if late is not None and (view.survey.ran or late.of != edition_of(look.source)):
         view.late_starts = None
-    if view.late_starts is not None and view.reservation.placement is None:
-        view.late_starts = replace(view.late_starts, is_current=False)
+    elif late is not None and view.reservation.placement is None:
+        view.late_starts = replace(late, is_current=False)
     return NOTHING_DONE
 
 

@@ -1,8 +1,10 @@
 """Frees the room of a gang that cannot start, because a release is refused for good."""
 
+from dataclasses import replace
 from math import floor
 
 from coordinator.gang import repair
+from coordinator.gang.setbacks.refused_releases import Refused, RefusedReleases
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import withdraw
 
@@ -14,30 +16,28 @@ def give_up_after_refusals(look: Look) -> StepResult:
     one that it cannot arrive: a policy may refuse fences too. Where the API server has refused all
     that were sent, none is on its way.
     """
-    view, state = look.view, look.view.refused_releases
+    view = look.view
     if any(each.settled for each in view.survey.standing):
-        state.count, state.until, state.text = 0, 0.0, ""
+        view.refused_releases = RefusedReleases()
     if not repair.is_refused(view) or not look.scene.sighted:
-        state.refused_since, state.under_way = None, False
+        view.release_refused = None
         return NOTHING_DONE
-    if state.refused_since is None:
-        state.refused_since = look.now
-    if look.now < state.refused_since + look.scene.patience.torn:
+    refused = view.release_refused = view.release_refused or Refused(look.now)
+    if look.now < refused.since + look.scene.patience.torn:
         return NOTHING_DONE
-    if not state.under_way:
-        said = repair.release_refusals(view)[0]
-        state.under_way, state.text = True, f"gave its room back, for a release is refused: {said}"
+    if not refused.gives_up:
+        view.release_refused = replace(refused, gives_up=True)
+        said = f"gave its room back, for a release is refused: {repair.release_refusals(view)[0]}"
+        view.refused_releases = replace(view.refused_releases, text=said)
     gated = (pod for each in view.survey.standing for pod in each.gated)
     return _give_up(look) if withdraw(look, gated) else NOTHING_DONE
 
 
 def _give_up(look: Look) -> StepResult:
     """Drop the placement; the gang is decided after all others for a time, and stops none."""
-    state = look.view.refused_releases
-    look.view.reservation.placement = None
-    state.refused_since, state.under_way = None, False
-    state.count += 1
-    state.until = float(
-        floor(look.scene.moment.wall + look.scene.patience.setback_after(state.count))
-    )
+    view, scene = look.view, look.scene
+    view.reservation.placement = view.release_refused = None
+    before = view.refused_releases
+    until = floor(scene.moment.wall + scene.patience.setback_after(before.count + 1))
+    view.refused_releases = RefusedReleases(before.count + 1, float(until), before.text)
     return SURVEY_AGAIN

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang.demand import NotReady
+from coordinator.gang.owner_deadlines import wait_in_words
 from coordinator.gang.pods import adoption
 from coordinator.gang.pods.pod_sets import exist_in_words, is_ready
 from coordinator.gang.repair import release_refusals
@@ -62,17 +63,17 @@ def explain(view: GangView, not_ready: NotReady | None) -> Explained:
     past = (
         *past,
         _of_held_start(view, said),
-        "" if view.expects_pods else view.repairs.unclaimed,
+        "" if view.expects_pods else view.repairs.devices.unclaimed,
         view.quota_stake.text,
         view.eviction.text if said.phase != PREEMPTING else "",
         stopped,
         view.node_request.text if said.phase == QUEUED else "",
     )
     broken = view.understood.problem if view.understood.problem not in said.message else ""
-    waits = view.owner_text if view.waits_for_room else ""
+    waits = wait_in_words(view.owner, view.key.name) if view.waits_for_room else ""
     also = [
         each
-        for each in (broken, waits, view.repairs.kept_text, *_not_released(view, said), *past)
+        for each in (broken, waits, view.repairs.kept.text, *_not_released(view, said), *past)
         if each
     ]
     rest = "; ".join(also)
@@ -91,7 +92,7 @@ def _of_held_start(view: GangView, said: Explained) -> str:
     """Say that the pods of a resumed gang are to come, or why it was suspended again."""
     if view.expects_pods:
         kind = gang_holder(view.key).kind
-        lacks = view.repairs.unclaimed and f" ({view.repairs.unclaimed})"
+        lacks = view.repairs.devices.unclaimed and f" ({view.repairs.devices.unclaimed})"
         return f"the {kind} was resumed, and {exist_in_words(view.survey.standing)}{lacks}"
     return view.held.tries.text if view.held.tries.text != said.message else ""
 
@@ -187,9 +188,10 @@ def _explain_lack(view: GangView, phase: str, not_ready: NotReady | None) -> Exp
     if view.understood.head_lost:
         return Explained(phase, Reason.HEAD_LOST, HEAD_NOT_REMADE)
     hindrance = not_ready or view.queueing.refusal
-    if view.repairs.below_text:
+    below = view.repairs.below
+    if below is not None and below.text:
         cause = f"; {hindrance.message}" if hindrance is not None else ""
-        return Explained(phase, Reason.BELOW_MINIMUM, f"{view.repairs.below_text}{cause}")
+        return Explained(phase, Reason.BELOW_MINIMUM, f"{below.text}{cause}")
     if hindrance is not None and any(each.missing for each in view.survey.standing):
         return Explained(phase, hindrance.reason, hindrance.message)
     if view.queueing.unmade is not None:

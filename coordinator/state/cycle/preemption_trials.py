@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from coordinator.gang.eviction.budgets import Objection, objections
-from coordinator.gang.eviction.endings import BY_BUDGET, REFUSED, Ending, Probe, covered, replicas
+from coordinator.gang.eviction.endings import Ending, Probe, covered, replicas
 from coordinator.gang.eviction.stop_method import Suspend
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, ReadBudgets
@@ -62,7 +62,7 @@ def _settle(
         return
     if all(probe.passed for probe in probes.values()):
         yield from _hear_budgets(known, preemptor, trial, probes)
-    if any(probe.refusal for probe in probes.values()):
+    if any(probe.objection for probe in probes.values()):
         _keep_refused(known, probes, moment)
         drop_trial(known, preemptor)
     elif all(probe.passed for probe in probes.values()) and trial.asked == trial.budgets.keys():
@@ -135,8 +135,10 @@ def _probes(known: Known, preemptor: GangKey) -> Iterator[tuple[GangKey, Probe]]
 
 def _keep_refused(known: Known, probes: Mapping[GangKey, Probe], moment: Moment) -> None:
     for key, probe in probes.items():
-        for part in _refused_parts(known, known.views[key], probe) if probe.refusal else ():
-            known.views[key].eviction.keep(part, probe.refusal, probe.in_short, moment.now)
+        view, against = known.views[key], probe.objection
+        if against is not None:
+            for part in _refused_parts(known, view, probe.ending, against.uid):
+                view.eviction.keep(part, against, moment.now)
         known.agenda.dirty.add(key)
     known.agenda.cycle_wanted = True
 
@@ -157,9 +159,9 @@ def _hear_budgets(
         return
     for key in [key for key in bound if key.namespace in trial.unread]:
         because = f"its PodDisruptionBudgets cannot be read: {trial.unread[key.namespace]}"
-        probes[key].refuse(because, REFUSED, "")
+        probes[key].objection = Objection(because)
     for key, objection in _objections(known, trial, pods, bound).items():
-        probes[key].refuse(objection.because, BY_BUDGET, objection.uid)
+        probes[key].objection = objection
 
 
 def _objections(
@@ -181,7 +183,7 @@ def _to_evict(known: Known, key: GangKey, probe: Probe) -> list[ObservedPod]:
     view = known.views[key]
     pods = known.cache.members(key, view.cluster_uid)
     found = covered(probe.ending, view.understood.terms, pods)
-    return [pod for pod in found if pod.alive and pod.uid in probe.accepted]
+    return [pod for pod in found if pod.alive and probe.accepted.get(pod.uid)]
 
 
 def _is_overruled(known: Known, key: GangKey) -> bool:
@@ -212,13 +214,13 @@ def _is_suspended(known: Known, view: GangView) -> bool:
 # ---- what is decided
 
 
-def _refused_parts(known: Known, view: GangView, probe: Probe) -> tuple[str, ...]:
+def _refused_parts(known: Known, view: GangView, ending: Ending, uid: str) -> tuple[str, ...]:
     """Name the part whose eviction would be refused; all of them where that is not known."""
-    if probe.ending.is_whole:
+    if ending.is_whole:
         return ("",)
     pods = known.cache.members(view.key, view.cluster_uid)
-    name = replicas(view.understood.terms, pods).get(probe.refused)
-    return (name,) if name is not None else probe.ending.replicas
+    name = replicas(view.understood.terms, pods).get(uid)
+    return (name,) if name is not None else ending.replicas
 
 
 def _decide(known: Known, view: GangView, ending: Ending) -> None:

@@ -72,4 +72,4 @@ def _look_at_all(known: Known) -> None:
 def _awaits_devices(known: Known, key: GangKey) -> bool:
     """Say whether the next wave of a gang waits for what the claims of others will show."""
     view = known.views.get(key)
-    return view is not None and bool(view.repairs.awaits_devices)
+    return view is not None and bool(view.repairs.devices.pods)

@@ -104,7 +104,7 @@ def ray_job_write_ended(event: RayJobWriteEnded, known: Known, moment: Moment) -
     if event.error is None or event.unknown:
         view.eviction.accepted()
     if event.error is not None:
-        view.eviction.sent.discard(event.uid)
+        del view.eviction.sent[event.uid]
         view.eviction.refused(moment.now, event.error if event.refused else "")
     known.agenda.dirty.add(event.gang)
 

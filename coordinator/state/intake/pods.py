@@ -1,6 +1,6 @@
 """Takes in changes of pods, and the outcome of writes to them."""
 
-from coordinator.gang.eviction.endings import BY_BUDGET, REFUSED
+from coordinator.gang.eviction.budgets import BY_BUDGET, REFUSED, Objection
 from coordinator.gang.nominations import FORBIDDEN_FOR
 from coordinator.gang.pods.expected_changes import goes_on, was_nominated
 from coordinator.gang.view import GangView
@@ -85,9 +85,11 @@ def eviction_tried(event: EvictionTried, known: Known, moment: Moment) -> None:
     if view is None:
         return
     overruled = event.by_budget and deletes_in_the_end(view, known.queues)
-    refusal = "" if overruled else event.refusal or ""
+    in_short = BY_BUDGET if event.by_budget else REFUSED
+    refusal = "" if overruled else event.refusal
+    objection = Objection(refusal, event.uid, in_short) if refusal else None
     for probe in view.eviction.probes.values():
-        probe.heard(event.uid, refusal, BY_BUDGET if event.by_budget else REFUSED)
+        probe.heard(event.uid, objection)
     known.agenda.dirty.add(event.gang)
 
 
@@ -103,9 +105,8 @@ def budgets_read(event: BudgetsRead, known: Known, moment: Moment) -> None:
 
 def _note_eviction(view: GangView, event: PodPatchEnded, now: float) -> None:
     eviction = view.eviction
-    if event.uid not in eviction.sent:
+    if eviction.sent.pop(event.uid, None) is None:
         return
-    eviction.sent.discard(event.uid)
     if event.error is None:
         eviction.accepted()
     else:

@@ -181,7 +181,8 @@ def test_pods_that_come_and_go_renew_the_time_of_no_slot_but_their_own() -> None
     def note(at: float) -> None:
         kinds = [SlotKind("workers", name, "shape") for name in replicas]
         held: Slots = Slots({Slot(kind, "n1"): 2 for kind in kinds})
-        clocks.note(held, Moment(at, "2026-01-01T00:00:00Z"))
+        nonlocal clocks
+        clocks = clocks.going_on(held, Moment(at, "2026-01-01T00:00:00Z"), 100)
 
     note(0)
     for at in range(10, 100, 20):
@@ -190,10 +191,10 @@ def test_pods_that_come_and_go_renew_the_time_of_no_slot_but_their_own() -> None
         replicas.append(f"replica-{at}")
         note(at + 10)
     make = ("workers", "shape")
-    assert clocks.over(99, 100) == {}
-    assert clocks.next_end(100) == 100
-    assert clocks.over(100, 100) == {make: 8}
-    assert clocks.over(200, 100) == {make: 10}
+    assert clocks.over(99) == {}
+    assert clocks.next_end == 100
+    assert clocks.over(100) == {make: 8}
+    assert clocks.over(200) == {make: 10}
 
 
 def test_the_end_is_told_in_the_form_of_kubernetes() -> None:
