@@ -128,6 +128,14 @@ def test_json_of_another_type_is_refused_and_named(data: Any, said: str) -> None
         read(data)
 
 
+@pytest.mark.parametrize(("length", "quoted"), [(58, "x' where"), (59, r"x\.\.\. where")])
+def test_json_that_is_refused_is_quoted_up_to_60_characters(length: int, quoted: str) -> None:
+    _, read = FORMS.of(Event)
+    assert read is not None
+    with pytest.raises(UnreadableValueError, match=quoted):
+        read({"is": "PodSeen", "pod": "x" * length})
+
+
 @dataclass
 class _OfCall:
     call: Callable[[], None]

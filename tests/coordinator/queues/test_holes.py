@@ -88,6 +88,13 @@ def test_queues_come_in_turn_while_something_moves_and_rest_when_nothing_does() 
     assert turns.next_at == pytest.approx(EACH)
 
 
+def test_the_first_edition_gives_each_queue_a_turn_whatever_its_number() -> None:
+    """A cluster without nodes has edition 0: queues are still to be told that there is no room."""
+    turns = HoleTurns()
+    turns.moved(0, 1)
+    assert list(turns.take(["a"], 0.0)) == ["a"]
+
+
 @pytest.mark.parametrize("queues", [1, 7, 400])
 def test_no_queue_is_counted_more_often_and_all_together_once_a_pause(queues: int) -> None:
     turns, names = HoleTurns(), sorted(f"q{at}" for at in range(queues))

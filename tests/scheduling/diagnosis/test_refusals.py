@@ -4,6 +4,8 @@ import pytest
 
 from scheduling.cycle import run_cycle
 from scheduling.diagnosis import partial_fit
+from scheduling.diagnosis.refusals import undecided
+from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.model.gang import Group
 from scheduling.model.verdict import MESSAGE_LIMIT, Admitted, PodSetRefusal, Reason, Refusal
 from scheduling.placement.independent import displaced
@@ -258,6 +260,17 @@ def test_what_a_class_of_devices_may_give_is_not_refused_for_good() -> None:
     of_others = with_claims(columns(plugin, bare), "example.com/other")
     assert refusal(of_others, workers).reason is Reason.NEVER_FITS
     assert refusal(with_claims(columns(bare), GPU), workers).reason is Reason.UNSUPPORTED
+
+
+def test_a_search_that_was_given_up_tells_of_capacity_where_it_lacks_and_else_of_constraints() -> (
+    None
+):
+    room = FreeCapacity.of(columns(node("a", cpu=2)))
+    lacking = undecided((group("w", 3, shape(cpu=1)),), room).message
+    assert "2 of 3 w fit: each needs 1 cpu on one node" in lacking
+    assert "capacity suffices" not in lacking
+    fitting = undecided((group("w", 2, shape(cpu=1)),), room).message
+    assert "capacity suffices, but affinity or spread" in fitting
 
 
 def test_a_resource_that_no_node_offers_is_not_told_as_zero_that_are_free() -> None:

@@ -222,6 +222,19 @@ def test_pods_that_come_one_by_one_cost_one_look_when_the_minimum_is_there(
     assert world.leader.state.cycle_wanted
 
 
+def test_the_first_of_several_replacements_has_a_placed_gang_looked_at_at_once(
+    counted: Counter[str],
+) -> None:
+    world = head_released()
+    for pod in world.pods("a")[-2:]:
+        world.api.remove(key_of(pod))
+    one_by_one(world)
+    world.kuberay()
+    counted.clear()
+    world.leader.hear("pods", 1)
+    assert counted["a"] == 1
+
+
 def test_a_gang_that_comes_by_half_is_looked_at_after_a_moment(counted: Counter[str]) -> None:
     world = World(node("n1", cpu=WORKERS + 1))
     world.create(gang_of("a", WORKERS))
