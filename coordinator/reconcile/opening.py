@@ -5,6 +5,7 @@ from coordinator.gang.eviction.endings import Evicted, endings_recorded, reason_
 from coordinator.gang.held_start.phases import Waiting
 from coordinator.gang.held_start.start import HeldStart, held_recorded
 from coordinator.gang.pods import adoption
+from coordinator.gang.pods.nominating import PlannedTo
 from coordinator.gang.setbacks.below_minimum import breaks_recorded
 from coordinator.gang.setbacks.late_starts import late_starts_recorded
 from coordinator.gang.setbacks.refused_releases import refused_releases_recorded
@@ -57,7 +58,8 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
         _adopt_pins(view, source, pods)
     if not scene.decided:
         view.queueing.planned = _planned(view) or placement_from_nominations(pods)
-        view.nominating.planned_to = frozenset(pod.nominated_to for pod in pods) - {""}
+        nominated = frozenset(pod.nominated_to for pod in pods) - {""}
+        view.nominating.planned_to = PlannedTo(nominated)
     view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(source), pods)
     _adopt_provisioned(view, source, pods)
     _fence_inherited(view, pods, scene)
