@@ -18,7 +18,6 @@ from coordinator.reconcile.record.events import adopt_events
 from coordinator.reconcile.record.recording import read_record
 from coordinator.reconcile.status.conditions import EVICTED
 from coordinator.reconcile.surveying import any_on_node
-from coordinator.record.event_budget import EventBudget, share_of
 from coordinator.record.spec import is_of
 from coordinator.record.urgency import RUNNING
 from kube.codec.fields import InvalidObject, moment_of
@@ -46,7 +45,6 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
     recorded plan stands, or what nominations tell of it, until the first cycle says what it is.
     """
     view = GangView(key=key, cluster_uid=source.metadata.uid, since=scene.moment.now)
-    view.events = EventBudget(share_of(view.cluster_uid))
     gang = scene.cache.gangs.get(key)
     if gang is not None and is_of(gang, view.cluster_uid):
         _adopt(view, gang)

@@ -204,7 +204,7 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     known.agenda.cycle_wanted |= asks is not None and asks != asked
     spacing = spacing_of(len(known.cycles.waiting))
     look.actions = view.events.sift(look.actions, look.now, spacing)
-    known.agenda.wake(key, wake_at(look))
+    known.agenda.wake(key, wake_at(look, spacing))
     return [*look.actions, *decisions(look)]
 
 

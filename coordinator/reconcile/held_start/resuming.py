@@ -5,6 +5,7 @@ KubeRay makes the pods, gated, and the usual steps match them with their slots a
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import Waiting
@@ -63,12 +64,11 @@ def give_up(look: Look) -> StepResult:
         return _give_resumption_up(look, "the API server took it and changed nothing")
     if is_being_resumed(look) or may_run_elsewhere(look):
         return NOTHING_DONE
-    waiting.problem, waiting.is_short = _problem(look), False
-    is_here = look.source.dispatched is None
-    short = short_of_quota(look) if waiting.problem is None and is_here else ""
-    if short:
-        waiting.problem, waiting.is_short = NotReady(Reason.PODS_REFUSED, short), True
-    if waiting.problem is not None:
+    problem, is_here = _problem(look), look.source.dispatched is None
+    short = short_of_quota(look) if problem is None and is_here else ""
+    problem = NotReady(Reason.PODS_REFUSED, short) if short else problem
+    view.held.state = waiting = replace(waiting, problem=problem, is_short=bool(short))
+    if problem is not None:
         view.reservation.placement = None
         return SURVEY_AGAIN
     if is_never_resumed(look, waiting):
@@ -88,7 +88,7 @@ def drop_set(look: Look) -> StepResult:
 def _give_resumption_up(look: Look, refusal: str) -> StepResult:
     """Let others have the room of a gang whose source cannot be resumed; try again later."""
     view, tries = look.view, look.view.held.tries
-    view.reservation.placement, view.held.write.asked = None, 0
+    view.reservation.placement, view.held.write.asked = None, None
     tries.text = f"it could not be resumed: {refusal}"[:TEXT_LIMIT]
     tries.pause(NotReady(Reason.HELD, tries.text), look.scene.moment, look.scene.patience)
     return SURVEY_AGAIN

@@ -38,7 +38,8 @@ def suspend_again(look: Look) -> StepResult:
             view.held.expected = Expected()
     if not isinstance(resumed, Resumed):
         return NOTHING_DONE
-    doubt = resumed.note_doubt(_doubt(look, resumed), look.now)
+    view.held.state = resumed = resumed.doubted(_doubt(look, resumed), look.now)
+    doubt = resumed.doubt
     if doubt is None or look.now < _due(look, doubt):
         return NOTHING_DONE
     return _return(look, doubt) if withdraw(look, gated(look.pods)) else NOTHING_DONE
