@@ -9,6 +9,7 @@ from coordinator.gang.pods.nominating import PlannedTo
 from coordinator.gang.setbacks.below_minimum import breaks_recorded
 from coordinator.gang.setbacks.late_starts import late_starts_recorded
 from coordinator.gang.setbacks.refused_releases import refused_releases_recorded
+from coordinator.gang.terms import Understood
 from coordinator.gang.together import set_recorded
 from coordinator.gang.view import GangView
 from coordinator.queues.history import began
@@ -153,8 +154,9 @@ def _adopt_provisioned(view: GangView, source: GangSource, pods: list[ObservedPo
     removed = since > 0 and adoption.leaves_out_pods(since, pods)
     # KubeRay never takes its word back, which was about the pods from before.
     view.repairs.pod_removed = removed or view.eviction.last is not None
-    view.understood.provisioned = source.was_provisioned and not view.repairs.pod_removed
-    view.survey.ran |= view.understood.provisioned and any_on_node(pods)
+    provisioned = source.was_provisioned and not view.repairs.pod_removed
+    view.understood = Understood(provisioned=provisioned)
+    view.survey.ran |= provisioned and any_on_node(pods)
 
 
 def _fence_inherited(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:

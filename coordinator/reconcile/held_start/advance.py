@@ -99,7 +99,7 @@ def _is_unrecorded(look: Look) -> bool:
     """Say whether a gang is resumed whose phase cannot be written: it is not suspended again."""
     write = look.view.held.write
     asked = write.under_way or write.asked is not None
-    return look.view.record.drops_held and not asked and not look.source.suspended
+    return "held" in look.view.record.drops and not asked and not look.source.suspended
 
 
 def _keep_late_starts(look: Look, before: int) -> None:

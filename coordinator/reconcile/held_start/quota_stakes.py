@@ -153,7 +153,7 @@ def _stays(look: Look) -> bool:
     state, cluster = look.view.held.state, look.source.resumable
     if look.view.held.holds:
         return False
-    if cluster is None or look.view.record.drops_held or never_suspended(cluster):
+    if cluster is None or "held" in look.view.record.drops or never_suspended(cluster):
         return True
     always = cluster.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
     return always or (isinstance(state, NotHeld) and state.by_others)

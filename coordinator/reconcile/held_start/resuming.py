@@ -100,7 +100,7 @@ def _problem(look: Look) -> NotReady | None:
     hindrance = hindrance_of(look.source, foresight.unforeseeable)
     if hindrance is not None:
         return hindrance
-    if look.view.record.drops_held and look.source.resumable is None:
+    if "held" in look.view.record.drops and look.source.resumable is None:
         return NotReady(Reason.HELD, OLD_SCHEMA)
     if rules.unlisted:
         kinds = ", ".join(sorted(each.__name__ for each in rules.unlisted))
@@ -129,7 +129,7 @@ def _hindrance(look: Look) -> NotReady | None:
         said = f"the {kind} is suspended again; {_named(left)} left to be deleted"
         return NotReady(Reason.HELD, said)
     is_resumed = look.source.resumable is not None
-    if view.record.drops_held and is_resumed:
+    if "held" in view.record.drops and is_resumed:
         return NotReady(Reason.HELD, f"the RayCluster is being resumed: {OLD_SCHEMA}")
     if held.expected.foresight.unforeseeable and is_resumed:
         return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
@@ -159,7 +159,7 @@ def resume(look: Look) -> StepResult:
         return NOTHING_DONE
     view = look.view
     always = look.source.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
-    cannot_wait = view.record.drops_held or bool(view.held.expected.foresight.unforeseeable)
+    cannot_wait = "held" in view.record.drops or bool(view.held.expected.foresight.unforeseeable)
     placed = view.survey.durable and is_recorded(look)
     due = look.scene.sighted and (placed or always or (cannot_wait and not is_kept_back(look)))
     return StepResult(resume_source(look)) if due else NOTHING_DONE

@@ -112,7 +112,7 @@ def _not_held(look: Look) -> str:
     queue_holds = look.scene.queues.holds(terms.queue)
     if not asks_to_be_held(cluster.metadata.annotations, queue_holds=queue_holds):
         return ""
-    because = OLD_SCHEMA if view.record.drops_held else ""
+    because = OLD_SCHEMA if "held" in view.record.drops else ""
     because = because or never_held(cluster, look.scene.cache.owners.owner_of(look.source))
     because = because or view.held.expected.foresight.unforeseeable
     return because or "that is decided when a RayCluster is created, or it was resumed by others"
