@@ -28,8 +28,6 @@ class Membership:
     group: Together | None = None
     asks: PendingGang | None = None
     """What it asks for of its own; None while it is not ready to start with the others."""
-    joins: bool = False
-    """All members ask, and are decided as one."""
     begun: bool = False
     """All placements were recorded: from then on it goes on alone, whatever becomes of others."""
     due_beside: int | None = None

@@ -24,7 +24,7 @@ from coordinator.gang.record import Record
 from coordinator.gang.setbacks.below_minimum import Breaks
 from coordinator.gang.setbacks.late_starts import LateStarts
 from coordinator.gang.setbacks.refused_releases import Refused, RefusedReleases
-from coordinator.gang.terms import Understood
+from coordinator.gang.terms import NOT_READ, Understood
 from coordinator.gang.together import ALONE, Membership, PlacedSet
 from coordinator.messages.clock import Deadlines
 from coordinator.record.event_budget import EventBudget
@@ -111,7 +111,7 @@ class GangView:
     cluster_uid: str
     since: float
     """When it was opened (monotonic seconds)."""
-    understood: Understood = field(default_factory=Understood)
+    understood: Understood = NOT_READ
     reservation: Reservation = field(default_factory=Reservation)
     survey: Survey = field(default_factory=Survey)
     queueing: Queueing = field(default_factory=Queueing)
@@ -207,6 +207,11 @@ class GangView:
         """Whether the gang asks a cycle for room for its minimum, or for what it lost of that."""
         asked = self.queueing.asked
         return isinstance(asked, PendingGang) and bool(asked.minimum)
+
+    @property
+    def joins(self) -> bool:
+        """Whether all members of its group ask, and are decided as one."""
+        return self.together.asks is not None and self.together.asks is self.queueing.asked
 
     def forget_pods(self, alive: set[str]) -> None:
         """Drop what is known of pods that are gone."""

@@ -115,7 +115,7 @@ def _refusal(look: Look) -> Iterator[LogDecision]:
     for told in look.actions:
         if not isinstance(told, EmitEvent) or told.regarding is not None or not told.warning:
             continue
-        if told.reason == view.events.heard != view.logged.refused:
+        if told.reason == view.events.heard.reason != view.logged.refused:
             view.logged.refused = told.reason
             yield LogDecision(
                 gang=view.key,

@@ -10,12 +10,17 @@ from coordinator.reconcile.setbacks import below_minimum, late_starts
 from coordinator.reconcile.winding_down import OPT_OUT_DELAY
 
 
-def wake_at(look: Look) -> float | None:
-    """Return the next moment at which time alone may have something to be done."""
-    return min((at for at in _moments(look) if at is not None and at > look.now), default=None)
+def wake_at(look: Look, spacing: float) -> float | None:
+    """Return the next moment at which time alone may have something to be done.
+
+    `spacing` are the seconds for which an Event keeps its message.
+    """
+    return min(
+        (at for at in _moments(look, spacing) if at is not None and at > look.now), default=None
+    )
 
 
-def _moments(look: Look) -> Iterator[float | None]:
+def _moments(look: Look, spacing: float) -> Iterator[float | None]:
     view, patience = look.view, look.scene.patience
     yield from (tried.not_before for tried in view.pod_writes.attempts.values())
     yield from (since + patience.bind for since in view.repairs.stuck_since.values())
@@ -35,7 +40,7 @@ def _moments(look: Look) -> Iterator[float | None]:
     yield from held_start.next_at(look)
     yield from missed_pods.next_at(look)
     yield owner_deadlines.warn_at(look)
-    yield view.events.next_at
+    yield view.events.next_at(spacing)
     yield view.nominating.next_at
     yield view.node_request.again_at
     yield view.node_request.attempts.not_before

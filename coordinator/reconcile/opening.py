@@ -5,9 +5,11 @@ from coordinator.gang.eviction.endings import Evicted, endings_recorded, reason_
 from coordinator.gang.held_start.phases import Waiting
 from coordinator.gang.held_start.start import HeldStart, held_recorded
 from coordinator.gang.pods import adoption
+from coordinator.gang.pods.nominating import PlannedTo
 from coordinator.gang.setbacks.below_minimum import breaks_recorded
 from coordinator.gang.setbacks.late_starts import late_starts_recorded
 from coordinator.gang.setbacks.refused_releases import refused_releases_recorded
+from coordinator.gang.terms import Understood
 from coordinator.gang.together import set_recorded
 from coordinator.gang.view import GangView
 from coordinator.queues.history import began
@@ -17,7 +19,6 @@ from coordinator.reconcile.record.events import adopt_events
 from coordinator.reconcile.record.recording import read_record
 from coordinator.reconcile.status.conditions import EVICTED
 from coordinator.reconcile.surveying import any_on_node
-from coordinator.record.event_budget import EventBudget, share_of
 from coordinator.record.spec import is_of
 from coordinator.record.urgency import RUNNING
 from kube.codec.fields import InvalidObject, moment_of
@@ -45,7 +46,6 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
     recorded plan stands, or what nominations tell of it, until the first cycle says what it is.
     """
     view = GangView(key=key, cluster_uid=source.metadata.uid, since=scene.moment.now)
-    view.events = EventBudget(share_of(view.cluster_uid))
     gang = scene.cache.gangs.get(key)
     if gang is not None and is_of(gang, view.cluster_uid):
         _adopt(view, gang)
@@ -57,7 +57,8 @@ def open_view(key: GangKey, source: GangSource, scene: Scene) -> GangView:
         _adopt_pins(view, source, pods)
     if not scene.decided:
         view.queueing.planned = _planned(view) or placement_from_nominations(pods)
-        view.nominating.planned_to = frozenset(pod.nominated_to for pod in pods) - {""}
+        nominated = frozenset(pod.nominated_to for pod in pods) - {""}
+        view.nominating.planned_to = PlannedTo(nominated)
     view.eviction.begun = _has_begun(view, scene.cache.owners.owner_of(source), pods)
     _adopt_provisioned(view, source, pods)
     _fence_inherited(view, pods, scene)
@@ -153,8 +154,9 @@ def _adopt_provisioned(view: GangView, source: GangSource, pods: list[ObservedPo
     removed = since > 0 and adoption.leaves_out_pods(since, pods)
     # KubeRay never takes its word back, which was about the pods from before.
     view.pod_writes.removed_any = removed or view.eviction.last is not None
-    view.understood.provisioned = source.was_provisioned and not view.pod_writes.removed_any
-    view.survey.ran |= view.understood.provisioned and any_on_node(pods)
+    provisioned = source.was_provisioned and not view.pod_writes.removed_any
+    view.understood = Understood(provisioned=provisioned)
+    view.survey.ran |= provisioned and any_on_node(pods)
 
 
 def _fence_inherited(view: GangView, pods: list[ObservedPod], scene: Scene) -> None:

@@ -48,4 +48,4 @@ def _is_written(view: GangView, placement: Placement) -> bool:
     wanted = placement_json(placement, placed.epoch, placed.queue)
     said = record.written.get("together", {}).get("stamp", "")
     is_written = record.written.get("placement") == wanted and said == placed.together.stamp
-    return is_written and not record.replacing
+    return is_written and not record.is_replaced

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from operator import is_not
+from operator import is_
 
 from coordinator.gang.pods.growth import minimums_of, without_growth
 from coordinator.gang.priority import Asked, lowest_priority
 from coordinator.gang.source import with_added, without_succeeded
+from coordinator.gang.terms import Read, Understood
 from coordinator.gang.view import GangView
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, Scene, StepResult
 from coordinator.reconcile.pod_writes.fences import may_arrive
@@ -22,7 +23,6 @@ from kube.ray.gang_terms import (
     priority_class_asked,
     queue_counted_in,
 )
-from kube.ray.ray_cluster import is_terminating
 from reservation.replicas import handed_on, trim, without_halves
 from reservation.slots import slots_of
 from reservation.unclaimed import without_unclaimed
@@ -32,26 +32,28 @@ from scheduling.model.queue import DEFAULT_QUEUE
 
 def understand(look: Look) -> StepResult:
     """Read the terms; a gang that was admitted or ran goes on under recorded ones if they break."""
-    view, found, pods = look.view, look.view.understood, look.pods
-    lowest = lowest_priority(pods)
-    terms, found.problem = _terms(look, lowest)
+    view, before, pods = look.view, look.view.understood, look.pods
+    read, lowest = _read(look), lowest_priority(pods)
+    terms, problem = _terms(look, read.said, lowest)
     if terms is None and (view.reservation.placement is not None or view.survey.ran):
-        terms = found.terms or _terms_on_record(view)
-    broken = bool(found.problem)
-    terms = _as_started(look, _in_its_queue(look, terms))
-    terms = without_succeeded(look.source, terms, pods)
+        terms = before.terms or _terms_on_record(view)
+    terms, misplaced = _in_its_queue(look, terms)
+    terms = without_succeeded(look.source, _as_started(look, terms), pods)
     terms = with_added(look.source, terms, pods)
-    found.terms = terms
-    found.queue = terms.queue if terms is not None else _queue_asked(look)
-    found.has_quota = look.scene.queues.has_quota(found.queue)
-    said_before = found.provisioned or not view.pod_writes.removed_any
-    found.provisioned = look.source.was_provisioned and said_before
-    found.dispatched = look.source.dispatched
-    found.terminating = is_terminating(look.source.metadata)
-    found.head_lost = _lost_for_good(look)
-    name = terms.priority_class if terms is not None and not broken else ""
+    name = terms.priority_class if terms is not None and not problem else ""
     asked = _class_asked(name, view.key.namespace, look.scene)
-    found.priority = asked.priority(lowest) + _added(look)
+    queue = terms.queue if terms is not None else _queue_asked(look)
+    said_before = before.provisioned or not view.pod_writes.removed_any
+    view.understood = Understood(
+        read,
+        terms,
+        problem or misplaced,
+        queue,
+        priority=asked.priority(lowest) + _added(look),
+        has_quota=look.scene.queues.has_quota(queue),
+        provisioned=look.source.was_provisioned and said_before,
+        head_lost=_lost_for_good(look),
+    )
     if view.reservation.placement is not None:
         view.reservation.placement = trimmed(look, view.reservation.placement)
     return NOTHING_DONE
@@ -76,24 +78,23 @@ def _added(look: Look) -> int:
     return look.source.added_priority(look.scene.moment.wall)
 
 
-def _in_its_queue(look: Look, terms: GangTerms | None) -> GangTerms | None:
+def _in_its_queue(look: Look, terms: GangTerms | None) -> tuple[GangTerms | None, str]:
     """Keep a gang that holds quota in the queue that it was admitted in.
 
     What it holds would else move to a queue that nothing was asked of. The built-in queue holds no
     gang to a quota: a gang leaves it for the GangQueue that selects its namespace since.
     """
-    placed, found = look.view.reservation, look.view.understood
+    placed = look.view.reservation
     holds = placed.placement is not None or any(pod.holds for pod in look.pods)
     fixed = placed.queue in look.scene.queues.rules or placed.queue not in ("", DEFAULT_QUEUE)
     if not holds:
         placed.queue = ""
     if terms is None or not holds or terms.queue == placed.queue:
-        return terms
+        return terms, ""
     if not fixed:
         placed.queue = terms.queue
-        return terms
-    found.problem = found.problem or fixed_queue(look.source.metadata, placed.queue)
-    return replace(terms, queue=placed.queue)
+        return terms, ""
+    return replace(terms, queue=placed.queue), fixed_queue(look.source.metadata, placed.queue)
 
 
 def _as_started(look: Look, terms: GangTerms | None) -> GangTerms | None:
@@ -164,8 +165,9 @@ def _most_slots(terms: GangTerms, placement: Placement) -> dict[str, int]:
     return {each.name: min(each.count, whole.get(each.name, 0)) for each in terms.pod_sets}
 
 
-def _terms(look: Look, lowest: int | None) -> tuple[GangTerms | None, str]:
-    terms = _terms_asked(look)
+def _terms(
+    look: Look, terms: GangTerms | Misconfigured, lowest: int | None
+) -> tuple[GangTerms | None, str]:
     name = priority_class_asked(look.source.metadata)
     problem = _class_asked(name, look.view.key.namespace, look.scene).problem(lowest)
     if isinstance(terms, Misconfigured):
@@ -191,15 +193,15 @@ _NOTES = {names.APP_WRAPPER_KIND: (f"annotation {names.DISPATCHED}", "true")}
 """By kind how the webhook says that another cluster runs a gang, where not by managedBy."""
 
 
-def _terms_asked(look: Look) -> GangTerms | Misconfigured:
+def _read(look: Look) -> Read:
     """Read the terms where the RayCluster, its namespace or the queues are not those read last."""
-    source, found = look.source, look.view.understood
+    source, before = look.source, look.view.understood.read
     selections = look.scene.queues.selections
     labels = look.scene.cache.namespace_labels(source.metadata.namespace)
     sources = (source, labels, selections)
-    if found.said is None or found.read is None or any(map(is_not, found.read, sources)):
-        found.read, found.said = sources, source.terms(labels, selections)
-    return found.said
+    if before is not None and all(map(is_, before, sources)):
+        return before
+    return Read(*sources, source.terms(labels, selections))
 
 
 def _terms_on_record(view: GangView) -> GangTerms | None:

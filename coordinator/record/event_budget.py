@@ -45,32 +45,52 @@ class Told:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """The Event of the reason that holds now.
+
+    `others` are the objects that show it too, `not_before` is when it is told first: it may pass
+    until then.
+    """
+
+    event: EmitEvent
+    others: tuple[Regarding, ...] = ()
+    not_before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The last reason that was told while it held, and the objects that showed it.
+
+    None where that is not known: an earlier leader told it.
+    """
+
+    reason: str = ""
+    others: tuple[Regarding, ...] | None = ()
+
+
+UNHEARD = Heard()
+"""The user need not hear of the end of anything."""
+
+
 @dataclass(slots=True)
 class EventBudget:
     """What was told of one gang.
 
-    `lasting` is the Event of the reason that holds now, None where none is to be told, and
-    `others` are the objects that show it too. `heard` is the last such reason that was told, empty
-    where the user need not hear of its end. `not_before` is when a reason that begins to
-    hold is told first: it may pass until then. `passing` are Events of what happened once and that
-    are not written yet, by reason. `share` tells gangs apart, from 0 to 1.
+    `lasting` is None where no reason that holds is to be told. `passing` are Events of what
+    happened once and that are not written yet, by reason.
     """
 
-    share: float = 0.0
-    lasting: EmitEvent | None = None
-    others: tuple[Regarding, ...] = ()
-    heard: str = ""
-    not_before: float = 0.0
-    next_at: float | None = None
+    lasting: Lasting | None = None
+    heard: Heard = UNHEARD
     passing: dict[str, EmitEvent] = field(default_factory=dict)
     _told: dict[str, Told] = field(default_factory=dict)
-    _shown: tuple[Regarding, ...] | None = None
     _full_at: float = 0.0  # when the bucket is full again
 
     def adopt(self, event: EmitEvent, now: float) -> None:
         """Take it that an earlier leader told this, at a time that is not known."""
-        self.heard, self._shown = event.reason, None
-        self._told[event.reason] = Told(event, now - self._renewal * (1 - self.share))
+        self.heard, uid = Heard(event.reason, None), event.cluster_uid
+        self._told[event.reason] = Told(event, now - renewal_of(uid) * (1 - share_of(uid)))
 
     def silence(self) -> None:
         """Tell nothing more of what holds, nor what waits to be told."""
@@ -89,44 +109,44 @@ class EventBudget:
             if max(at, self._token_at) <= now:
                 self._full_at = max(self._full_at, now) + REFILL
                 found += self._tell(event, now)
-        left = (max(at, self._token_at) for at, _ in self._due(spacing))
-        self.next_at = min(left, default=None)
         return found
+
+    def next_at(self, spacing: float) -> float | None:
+        """When the next Event is to be written, after those of now were sifted."""
+        left = (max(at, self._token_at) for at, _ in self._due(spacing))
+        return min(left, default=None)
 
     def _offer(self, event: EmitEvent, now: float) -> None:
         """Keep what happened until there is budget for it, unless its user knows."""
         told = self._told.get(event.reason)
-        if told is None or told.event != event or now >= told.at + self._renewal:
+        if told is None or told.event != event or now >= told.at + renewal_of(event.cluster_uid):
             self.passing[event.reason] = event
 
     def _due(self, spacing: float) -> Iterator[tuple[float, EmitEvent]]:
         """When each Event is to be written, were there tokens enough."""
         if self.lasting is not None:
-            yield self._lasting_at(self.lasting, spacing), self.lasting
+            yield self._lasting_at(self.lasting, spacing), self.lasting.event
         for reason, event in self.passing.items():
             told = self._told.get(reason)
             yield (0.0 if told is None else told.at + spacing), event
 
-    def _lasting_at(self, event: EmitEvent, spacing: float) -> float:
-        told = self._told.get(event.reason)
-        if told is None or event.reason != self.heard:
-            return self.not_before
-        same = told.event == event and self._shown in (None, self.others)
+    def _lasting_at(self, lasting: Lasting, spacing: float) -> float:
+        event, told = lasting.event, self._told.get(lasting.event.reason)
+        if told is None or event.reason != self.heard.reason:
+            return lasting.not_before
+        same = told.event == event and self.heard.others in (None, lasting.others)
         if told.event != event and event.reason in EDITED:
             return 0.0
-        return told.at + (max(self._renewal, spacing) if same else spacing)
+        return told.at + (max(renewal_of(event.cluster_uid), spacing) if same else spacing)
 
     def _tell(self, event: EmitEvent, now: float) -> list[Action]:
         self._told[event.reason] = Told(event, now)
-        if event is not self.lasting:
+        if self.lasting is None or event is not self.lasting.event:
             del self.passing[event.reason]
             return [event]
-        self.heard, self._shown = event.reason, self.others
-        return [event, *(replace(event, regarding=each) for each in self.others)]
-
-    @property
-    def _renewal(self) -> float:
-        return RENEWAL * (1 - SPREAD * self.share)
+        others = self.lasting.others
+        self.heard = Heard(event.reason, others)
+        return [event, *(replace(event, regarding=each) for each in others)]
 
     @property
     def _token_at(self) -> float:

@@ -47,13 +47,13 @@ class ClusterActivity:
     came: float
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Urgency:
     """Since when the record of one gang is behind, and when it was written last.
 
     `since` is when the record began to differ from what it should say, None while it does not;
     `said` are the phase and the reason that it should say, `said_since` since when. `renewals`
-    counts the writes since those changed. `unsent` is how it was before the write under way.
+    counts the writes since those changed.
     """
 
     written_at: float = 0.0
@@ -61,34 +61,29 @@ class Urgency:
     said: tuple[str, str] = UNSAID
     said_since: float = 0.0
     renewals: int = 0
-    unsent: "Urgency | None" = None
 
-    def fall_behind(self, now: float) -> float:
-        """Note that the record differs; returns since when it does."""
-        self.since = now if self.since is None else self.since
-        return self.since
+    def compared(self, status: Status, written: Status, now: float) -> "Urgency":
+        """Take in whether the record says what it should."""
+        if _says_the_same(status, written):
+            return replace(self, since=None, said=UNSAID)
+        since = now if self.since is None else self.since
+        said = (status["phase"], status["reason"])
+        if said == self.said:
+            return replace(self, since=since)
+        return replace(
+            self, since=since, said=said, said_since=since if self.said == UNSAID else now
+        )
 
     def due(
-        self,
-        status: Status,
-        written: Status,
-        activity: ClusterActivity,
-        now: float,
-        *,
-        refused: bool,
+        self, status: Status, written: Status, activity: ClusterActivity, *, refused: bool
     ) -> float | None:
         """When the status is to be written; None where the record says the same already.
 
         `refused`: it tells of a verdict, which the next cycle may change.
         """
-        if _says_the_same(status, written):
-            self.since, self.said = None, UNSAID
+        since = self.since
+        if since is None:
             return None
-        since = self.fall_behind(now)
-        said = (status["phase"], status["reason"])
-        if said != self.said:
-            self.said_since = now if self.said != UNSAID else since
-            self.said = said
         if status.get("placement") != written.get("placement"):
             return 0.0  # also one that is given up: others may get its room in the next cycle
         if _is_awaited(status, written):
@@ -108,20 +103,10 @@ class Urgency:
         came = max(self.said_since, activity.came)
         return min(came + GATHER_DELAY, since + GATHER_LIMIT)
 
-    def sent(self, status: Status, written: Status, now: float) -> None:
-        """Note that the status is on its way."""
+    def sent(self, status: Status, written: Status, now: float) -> "Urgency":
+        """Take in that the status is on its way."""
         same = all(status.get(field) == written.get(field) for field in AT_ONCE)
-        self.unsent = replace(self, unsent=None)
-        self.renewals = self.renewals + 1 if same else 0
-        self.written_at, self.since, self.said = now, None, UNSAID
-
-    def failed(self) -> None:
-        """Note that what was sent did not arrive: the record is as far behind as it was."""
-        before = self.unsent
-        if before is not None:
-            self.written_at, self.since = before.written_at, before.since
-            self.said, self.said_since = before.said, before.said_since
-            self.renewals, self.unsent = before.renewals, None
+        return Urgency(now, said_since=self.said_since, renewals=self.renewals + 1 if same else 0)
 
     def delay_of(self, quiet: float, *, later: bool) -> float:
         """Seconds for which numbers may be wrong; a wrong position is no reason to wait `later`."""

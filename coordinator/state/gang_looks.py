@@ -180,7 +180,7 @@ def _bound_waiting(known: Known, key: GangKey) -> None:
     asked = view.question if view is not None else None
     waits = asked is not None and bool(asked.minimum) and not asked.is_repair
     since = asked.created if asked is not None and waits else None
-    if view is not None and view.together.joins:
+    if view is not None and view.joins:
         since = joined_since(known, view)  # that of one is counted, and of no other
     moved = known.waiting_limit.note(key, since)
     known.cycles.looked_at |= moved
@@ -204,7 +204,7 @@ def _advance_gang(known: Known, key: GangKey, scene: Scene) -> list[Action]:
     known.agenda.cycle_wanted |= asks is not None and asks != asked
     spacing = spacing_of(len(known.cycles.waiting))
     look.actions = view.events.sift(look.actions, look.now, spacing)
-    known.agenda.wake(key, wake_at(look))
+    known.agenda.wake(key, wake_at(look, spacing))
     return [*look.actions, *decisions(look)]
 
 
@@ -212,7 +212,7 @@ def _begin_as_member(known: Known, look: Look) -> None:
     """Note the group of a gang; what it asks for as a member is known once it was looked at."""
     mate, member = known.cache.together.of(look.view.key), look.view.together
     member.group = mate.asked if mate is not None else None
-    member.asks, member.joins, member.due_beside = None, False, due_beside(look)
+    member.asks, member.due_beside = None, due_beside(look)
 
 
 def _show_members(known: Known, look: Look) -> None:

@@ -86,7 +86,7 @@ def _holders_recounted(state: CoordinatorState) -> Counter[tuple[str, GangKey]]:
 
 def _plans_recounted(state: CoordinatorState) -> dict[GangKey, Nominating]:
     states = {view.key: view.nominating for view in state.known.views.values()}
-    return {key: each for key, each in states.items() if each.planned_to or each.withheld}
+    return {key: each for key, each in states.items() if any(each.planned_to)}
 
 
 def essence(state: CoordinatorState) -> dict[str, object]:

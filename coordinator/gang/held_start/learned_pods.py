@@ -10,7 +10,7 @@ LEARNED_FOR, LEARNED_LONGEST = 3600.0, 86_400.0
 """Seconds for which pods are expected as they came; a side-car may not be injected any more."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class LearnedPods:
     """Pods that came otherwise than foreseen, by pod set; they count for a time."""
 
@@ -19,22 +19,20 @@ class LearnedPods:
     """What they are made of; None until that is first asked."""
     until: float = 0.0
 
-    def learn(self, seen: Iterable[ObservedPod], now: float, before: int) -> None:
-        """Remember how pods came; `before` times in a row they were remembered before."""
-        self.pods, self.templates = by_pod_set(seen), None
-        self.until = now + min(LEARNED_LONGEST, LEARNED_FOR * 2.0 ** min(before, 16))
+    def at(self, templates: object, now: float) -> "LearnedPods":
+        """Return what still counts of pods that are made of these templates."""
+        known = self if self.templates is not None else replace(self, templates=templates)
+        return known if known.templates == templates and now < known.until else LearnedPods()
 
-    def in_shapes(
-        self, foreseen: tuple[ObservedPod, ...], templates: object, now: float
-    ) -> tuple[ObservedPod, ...]:
-        """Return foreseen pods in the shapes in which they came, if they came of late."""
-        if not self.pods:
-            return foreseen
-        if self.templates is None:
-            self.templates = templates
-        if self.templates != templates or now >= self.until:
-            self.pods, self.templates = {}, None
-        return tuple(_as_learned(foreseen, self.pods))
+    def in_shapes(self, foreseen: tuple[ObservedPod, ...]) -> tuple[ObservedPod, ...]:
+        """Return foreseen pods in the shapes in which they came."""
+        return tuple(_as_learned(foreseen, self.pods)) if self.pods else foreseen
+
+
+def learned(seen: Iterable[ObservedPod], now: float, before: int) -> LearnedPods:
+    """Remember how pods came; `before` times in a row they were remembered before."""
+    seconds = min(LEARNED_LONGEST, LEARNED_FOR * 2.0 ** min(before, 16))
+    return LearnedPods(by_pod_set(seen), until=now + seconds)
 
 
 def by_pod_set(pods: Iterable[ObservedPod]) -> dict[str, tuple[ObservedPod, ...]]:

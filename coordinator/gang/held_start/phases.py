@@ -15,7 +15,7 @@ stage that it says decides.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, StrEnum
 from typing import ClassVar
 
@@ -79,7 +79,7 @@ TRANSITIONS: Mapping[Phase, Mapping[Sign | Stage, Phase]] = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class NotHeld:
     """The pods of the gang exist, or are made as ever."""
 
@@ -90,7 +90,7 @@ class NotHeld:
     """Others resumed or suspended it while it was held: it is not suspended again."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """The source is suspended; no pod of it is wanted."""
 
@@ -112,7 +112,7 @@ class Doubt:
     since: float
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Resumed:
     """The source was resumed for its placement; its pods come, or run."""
 
@@ -124,19 +124,19 @@ class Resumed:
     came_at: float = 0.0
     """Since when so many (monotonic seconds); 0 before the first look."""
 
-    def note_pods(self, pods: int, now: float) -> None:
+    def with_pods(self, pods: int, now: float) -> "Resumed":
         """Take in how many pods exist: the time for those to come begins anew with each more."""
-        if pods > self.came or not self.came_at:
-            self.came, self.came_at = pods, now
+        more = pods > self.came or not self.came_at
+        return replace(self, came=pods, came_at=now) if more else self
 
-    def note_doubt(self, kind: str | None, now: float) -> Doubt | None:
-        """Keep since when there is this doubt, and no other; return it."""
+    def doubted(self, kind: str | None, now: float) -> "Resumed":
+        """Keep since when there is this doubt, and no other."""
         if kind is None or self.doubt is None or self.doubt.kind != kind:
-            self.doubt = Doubt(kind, now) if kind is not None else None
-        return self.doubt
+            return replace(self, doubt=Doubt(kind, now) if kind is not None else None)
+        return self
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Suspending:
     """The source is about to be suspended again."""
 

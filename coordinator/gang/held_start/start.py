@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import floor
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator.gang.attempts import Attempts
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.foresight import NOTHING_FORESEEN, Foresight
-from coordinator.gang.held_start.learned_pods import LearnedPods
+from coordinator.gang.held_start.learned_pods import LearnedPods, learned
 from coordinator.gang.held_start.phases import (
     STATES,
     NotHeld,
@@ -35,16 +35,25 @@ TEXT_LIMIT = 600
 """Characters of what is said of the last try, beside why the gang waits now."""
 
 
+class Asked(NamedTuple):
+    """The generation of the source in which a write was asked for, and when (monotonic)."""
+
+    generation: int
+    at: float
+
+
 @dataclass(slots=True)
 class SourceWrite:
     """The write that resumes or suspends the source; written by `source_writes` and `intake`."""
 
-    asked: int = 0
-    """The generation in which it was asked for; 0 where that failed, or nothing was."""
-    asked_at: float = 0.0
-    """When (monotonic seconds)."""
+    asked: Asked | None = None
+    """None where it failed, or nothing was asked for."""
     under_way: bool = False
     attempts: Attempts = field(default_factory=Attempts)
+
+    def was_asked(self, generation: int) -> bool:
+        """Whether it was asked for in this generation of the source."""
+        return self.asked is not None and self.asked.generation == generation
 
     def ended(self, now: float, error: str | None, refusal: str) -> None:
         """Take in how it ended."""
@@ -52,11 +61,11 @@ class SourceWrite:
         if error is None:
             self.attempts = Attempts()
             return
-        self.asked = 0
+        self.asked = None
         self.attempts.failed(now, refusal)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Expected:
     """The pods that do not exist yet; written by `reconcile.held_start.foreseeing`."""
 
@@ -68,6 +77,25 @@ class Expected:
     """Those that the gang was decided on."""
 
 
+class Pause(NamedTuple):
+    """Why a gang asks for nothing for a time."""
+
+    why: NotReady
+    until: float
+    """Monotonic seconds."""
+
+
+class Setback(NamedTuple):
+    """The pauses of a gang; recorded, so that a new leader goes on with them."""
+
+    pauses: int = 0
+    until: float = 0.0
+    """Until then it comes after others and stops none (seconds since 1970)."""
+
+
+NO_SETBACK = Setback()
+
+
 @dataclass(slots=True)
 class FailedStarts:
     """Starts in vain in a row, and what follows from them."""
@@ -76,38 +104,31 @@ class FailedStarts:
     """How often it was suspended again."""
     text: str = ""
     """Why the last time."""
-    paused: NotReady | None = None
-    """Why it asks for nothing for a time."""
-    paused_until: float = 0.0
-    """Until then (monotonic seconds)."""
-    pauses: int = 0
-    """How many of these; recorded, so that a new leader goes on with them."""
-    set_back_until: float = 0.0
-    """Until then it comes after others and stops none (seconds since 1970); recorded."""
+    paused: Pause | None = None
+    setback: Setback = NO_SETBACK
 
     def setbacks(self, wall: float) -> int:
         """Count the starts in vain for which the gang comes after others for a time."""
-        return self.pauses if wall < self.set_back_until else 0
+        return self.setback.pauses if wall < self.setback.until else 0
 
     def pause(self, why: NotReady, moment: Moment, patience: Patience) -> None:
         """Ask for nothing for a time, and come after others for longer; both double.
 
         It may be that the pods can never be created: what stopped for them stopped in vain.
         """
-        seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.pauses, 16))
-        self.pauses += 1
-        self.paused, self.paused_until = why, moment.now + seconds
-        self.set_back_until = float(floor(moment.wall + patience.setback_after(self.pauses)))
+        pauses = self.setback.pauses + 1
+        self.paused = Pause(why, moment.now + _pause_of(pauses))
+        until = float(floor(moment.wall + patience.setback_after(pauses)))
+        self.setback = Setback(pauses, until)
 
     def paused_at(self, now: float) -> NotReady | None:
         """Say why it asks for nothing now; None where it may."""
-        return self.paused if now < self.paused_until else None
+        return self.paused.why if self.paused is not None and now < self.paused.until else None
 
     def make_way(self, why: str, now: float) -> None:
         """Count a suspension that is not its own fault: the first is free, then it pauses."""
         if self.returns:
-            seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(self.returns - 1, 16))
-            self.paused, self.paused_until = NotReady(Reason.HELD, why), now + seconds
+            self.paused = Pause(NotReady(Reason.HELD, why), now + _pause_of(self.returns))
         self.returns, self.text = self.returns + 1, why[:TEXT_LIMIT]
 
 
@@ -144,12 +165,12 @@ class HeldStart:
         if isinstance(self.state, NotHeld):
             # It may also be a resumption of ours that was given up before it arrived.
             ours = bool(self.write.attempts.failures)
-            self.state.by_others = sign is Sign.TAKEN_OVER and not ours
-        self.write.asked = 0
+            self.state = NotHeld(generation, sign is Sign.TAKEN_OVER and not ours)
+        self.write.asked = None
         if self.phase in (Phase.RESUMED, Phase.NONE):
             self.tries.text = ""
         if self.phase is Phase.NONE:
-            self.tries.pauses, self.tries.set_back_until = 0, 0.0
+            self.tries.setback = NO_SETBACK
 
     def is_behind(self, source: GangSource) -> bool:
         """Say whether the source that was seen is older than the one of the phase."""
@@ -158,16 +179,16 @@ class HeldStart:
 
     def expected_pods(self, source: GangSource, now: float) -> tuple[ObservedPod, ...]:
         """Return the foreseen pods in the shapes in which they came, if they came of late."""
-        return self.learned.in_shapes(self.expected.foresight.pods, source.templates, now)
+        self.learned = self.learned.at(source.templates, now)
+        return self.learned.in_shapes(self.expected.foresight.pods)
 
     def learn(self, seen: Iterable[ObservedPod], now: float) -> None:
         """Remember how pods came; each time in a row for twice as long."""
-        self.learned.learn(seen, now, self.tries.returns)
+        self.learned = learned(seen, now, self.tries.returns)
 
     def forget_tries(self) -> None:
         """Drop what is of use only until the gang starts."""
-        self.tries.returns = self.tries.pauses = 0
-        self.tries.set_back_until = 0.0
+        self.tries.returns, self.tries.setback = 0, NO_SETBACK
         self.learned = LearnedPods()
 
 
@@ -176,9 +197,9 @@ def held_json(held: HeldStart) -> dict[str, Any]:
     if held.phase is Phase.NONE:
         return {}
     written: dict[str, Any] = {"phase": str(held.phase), "generation": held.state.generation}
-    if held.tries.pauses:
-        until = stamp_of(held.tries.set_back_until)
-        written |= {"failures": held.tries.pauses, "until": until}
+    pauses, until = held.tries.setback
+    if pauses:
+        written |= {"failures": pauses, "until": stamp_of(until)}
     return written
 
 
@@ -187,5 +208,10 @@ def held_recorded(written: GangHeld | None) -> HeldStart:
     known = {str(phase): state for phase, state in STATES.items()}
     if written is None or written.phase not in known:
         return HeldStart()
-    tries = FailedStarts(pauses=written.failures, set_back_until=moment_of(written.until))
+    tries = FailedStarts(setback=Setback(written.failures, moment_of(written.until)))
     return HeldStart(known[written.phase](written.generation), tries=tries)
+
+
+def _pause_of(count: int) -> float:
+    """Return the seconds of the so-many-th pause in a row."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(count - 1, 16))

@@ -8,7 +8,7 @@ kube-scheduler keeps the room to which they are nominated. They have no view.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator.gang.pods.nominating import Nominating
+from coordinator.gang.pods.nominating import Nominating, most_in_flight
 from kube.codec.observed_pod import ObservedPod
 
 LEFT_DELAY = 1.0
@@ -35,15 +35,15 @@ class Left:
         if now < self.since + LEFT_DELAY:
             self.writes.due_by(self.since + LEFT_DELAY)
             return []
-        self.writes.begin_writes(len(left))
+        most, self.writes.resumes_at = most_in_flight(len(left)), 0
         self.writes.forget_pods({pod.uid for pod in left} | self.writes.inflight.keys())
-        return [pod for pod in left if self._begin(pod.uid, now)]
+        return [pod for pod in left if self._begin(pod.uid, most, now)]
 
-    def _begin(self, uid: str, now: float) -> bool:
-        begins = uid not in self.writes.inflight and self.writes.may_write(uid, "", now)
-        if begins:
-            self.writes.ask(uid, "", now)
-        return begins
+    def _begin(self, uid: str, most: int, now: float) -> bool:
+        if uid in self.writes.inflight or not self.writes.may_write(uid, "", most, now):
+            return False
+        self.writes.ask(uid, "", now)
+        return True
 
 
 def are_left(left: Left | None, pods: Iterable[ObservedPod]) -> bool:

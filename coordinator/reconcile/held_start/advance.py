@@ -57,16 +57,16 @@ def next_at(look: Look) -> Iterator[float | None]:
     """Yield when time alone has a source resumed, suspended again, or asked once more."""
     held, patience = look.view.held, look.create_seconds
     yield held.write.attempts.not_before
-    yield held.tries.paused_until
+    yield held.tries.paused.until if held.tries.paused is not None else None
     yield from dispatching.next_at(look)
-    yield look.now + held.tries.set_back_until - look.scene.moment.wall
+    yield look.now + held.tries.setback.until - look.scene.moment.wall
     if held.learned.pods:
         yield held.learned.until
     rises = look.source.rises_every
     if rises and look.scene.allowed.adds_within(look.view.key.namespace):
         yield look.now + rises
-    if held.write.asked:
-        yield held.write.asked_at + patience
+    if held.write.asked is not None:
+        yield held.write.asked.at + patience
     if isinstance(held.state, Waiting) and held.state.refused_since is not None:
         yield held.state.refused_since + patience
     yield doubted_at(look)
@@ -98,8 +98,8 @@ def _sign(look: Look) -> Sign | None:
 def _is_unrecorded(look: Look) -> bool:
     """Say whether a gang is resumed whose phase cannot be written: it is not suspended again."""
     write = look.view.held.write
-    asked = write.under_way or bool(write.asked)
-    return look.view.record.drops_held and not asked and not look.source.suspended
+    asked = write.under_way or write.asked is not None
+    return "held" in look.view.record.drops and not asked and not look.source.suspended
 
 
 def _keep_late_starts(look: Look, before: int) -> None:
@@ -120,7 +120,8 @@ def _notice_stage(look: Look, stage: Stage) -> None:
     if held.phase not in (before, Phase.RESUMED):
         look.scene.cache.foreseen.drop(view.key)
     if isinstance(held.state, Waiting):
-        held.state.generation = source.metadata.generation  # the placement is of this spec, or goes
+        # The placement is of this spec, or goes.
+        held.state = replace(held.state, generation=source.metadata.generation)
         if before is not Phase.WAITING:
             view.reservation.placement = None
     if before is Phase.RESUMED and held.holds and source.why_stopped:

@@ -1,5 +1,7 @@
 """Has the pods that the templates tell of stand for those of a gang that waits."""
 
+from dataclasses import replace
+
 from coordinator.cluster.foreseen_gangs import MOST_OF_A_NAMESPACE, MOST_PODS
 from coordinator.gang.held_start.foresight import Foresight, foresight_of, pods_of
 from coordinator.reconcile.held_start.source_writes import as_it_is
@@ -12,16 +14,16 @@ def foresee(look: Look) -> StepResult:
 
     One that a person suspended asks for none, and takes no part of what may be foreseen.
     """
-    view, gangs, expected = look.view, look.scene.cache.foreseen, look.view.held.expected
+    held, gangs, key = look.view.held, look.scene.cache.foreseen, look.view.key
     if as_it_is(look).stopped_by_user:
-        gangs.drop(view.key)
-        expected.read, expected.pods, look.pods = None, (), []
+        gangs.drop(key)
+        held.expected, look.pods = replace(held.expected, read=None, pods=()), []
         return NOTHING_DONE
     read_templates(look)
-    before, expected.pods = expected.pods, view.held.expected_pods(look.source, look.now)
-    look.pods = list(expected.pods)
-    if expected.pods is not before or view.key not in gangs:
-        look.scene.cache.foresee(view.key, look.pods)
+    before, pods = held.expected.pods, held.expected_pods(look.source, look.now)
+    held.expected, look.pods = replace(held.expected, pods=pods), list(pods)
+    if pods is not before or key not in gangs:
+        look.scene.cache.foresee(key, look.pods)
     return NOTHING_DONE
 
 
@@ -33,7 +35,8 @@ def read_templates(look: Look) -> None:
     stale = known is None or known[0] is not source or known[1] != rules.edition
     if stale or expected.foresight.put_off:
         outlook = scene.foresee(source, rules.admission(look.view.key.namespace, classes))
-        expected.foresight, expected.read = _foresight(look, outlook), (source, rules.edition)
+        found, read = _foresight(look, outlook), (source, rules.edition)
+        look.view.held.expected = replace(expected, foresight=found, read=read)
 
 
 def have_nothing_asked(look: Look) -> StepResult:

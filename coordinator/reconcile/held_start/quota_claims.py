@@ -80,7 +80,7 @@ def claim_what_is_to_come(look: Look) -> StepResult:
     if not (view.expects_pods or view.key in gangs):
         return NOTHING_DONE
     if isinstance(resumed, Resumed):
-        resumed.note_pods(len(look.pods), look.now)
+        view.held.state = resumed.with_pods(len(look.pods), look.now)
     left = _charges_to_come(look)
     if left:
         gangs.claim(view.key, left)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import NotHeld, Phase, Sign, Waiting
 from coordinator.gang.held_start.quota_order import Stake, Tier
+from coordinator.gang.held_start.quota_stakes import Templates
 from coordinator.reconcile.demand import pause_of
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import gated, withdraw
@@ -95,7 +96,8 @@ def _of_group(look: Look, mine: Amounts) -> Amounts:
         return {}
     total = Counter(mine)
     for each in views[1:]:
-        units = {name: _counted(look, of_one) for name, of_one in each.quota_stake.charges.items()}
+        charges = each.quota_stake.templates.charges
+        units = {name: _counted(look, of_one) for name, of_one in charges.items()}
         total.update(_total(units, {e.terms.name: e.terms.count for e in each.survey.standing}))
     return total
 
@@ -143,7 +145,7 @@ def _priority(look: Look) -> int:
     """Return the priority of the gang, also of one that has no pods yet that would tell it."""
     view, terms = look.view, look.view.understood.terms
     is_known = look.pods or (terms is not None and terms.priority_class)
-    return view.understood.priority if is_known else view.quota_stake.priority
+    return view.understood.priority if is_known else view.quota_stake.templates.priority
 
 
 def _stays(look: Look) -> bool:
@@ -151,7 +153,7 @@ def _stays(look: Look) -> bool:
     state, cluster = look.view.held.state, look.source.resumable
     if look.view.held.holds:
         return False
-    if cluster is None or look.view.record.drops_held or never_suspended(cluster):
+    if cluster is None or "held" in look.view.record.drops or never_suspended(cluster):
         return True
     always = cluster.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
     return always or (isinstance(state, NotHeld) and state.by_others)
@@ -204,15 +206,15 @@ def _charges(look: Look) -> Mapping[str, Charges]:
     index, claims = cache.devices.index, look.view.key in cache.foreseen.claiming
     templates = index.template_edition if claims else 0
     read = source.metadata.generation, cache.admission.edition, templates
-    if share.read != read:
+    if share.templates.read != read:
         rules = cache.admission.admission(source.metadata.namespace, cache.priority_classes)
         found = look.scene.foresee(source, rules)
-        share.read = read
+        share.templates = share.templates._replace(read=read)
         # A source whose objects exist may have no templates any more.
         if isinstance(found, Foreseen):
-            share.charges = _each(look, found)
-            share.priority = min((e.pod.spec.priority or 0 for e in found.pod_sets), default=0)
-    return share.charges
+            lowest = min((e.pod.spec.priority or 0 for e in found.pod_sets), default=0)
+            share.templates = Templates(_each(look, found), lowest, read)
+    return share.templates.charges
 
 
 def _each(look: Look, found: Foreseen) -> dict[str, Charges]:

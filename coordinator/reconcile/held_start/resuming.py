@@ -5,6 +5,7 @@ KubeRay makes the pods, gated, and the usual steps match them with their slots a
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from coordinator.gang.demand import NotReady
 from coordinator.gang.held_start.phases import Waiting
@@ -63,12 +64,11 @@ def give_up(look: Look) -> StepResult:
         return _give_resumption_up(look, "the API server took it and changed nothing")
     if is_being_resumed(look) or may_run_elsewhere(look):
         return NOTHING_DONE
-    waiting.problem, waiting.is_short = _problem(look), False
-    is_here = look.source.dispatched is None
-    short = short_of_quota(look) if waiting.problem is None and is_here else ""
-    if short:
-        waiting.problem, waiting.is_short = NotReady(Reason.PODS_REFUSED, short), True
-    if waiting.problem is not None:
+    problem, is_here = _problem(look), look.source.dispatched is None
+    short = short_of_quota(look) if problem is None and is_here else ""
+    problem = NotReady(Reason.PODS_REFUSED, short) if short else problem
+    view.held.state = waiting = replace(waiting, problem=problem, is_short=bool(short))
+    if problem is not None:
         view.reservation.placement = None
         return SURVEY_AGAIN
     if is_never_resumed(look, waiting):
@@ -88,7 +88,7 @@ def drop_set(look: Look) -> StepResult:
 def _give_resumption_up(look: Look, refusal: str) -> StepResult:
     """Let others have the room of a gang whose source cannot be resumed; try again later."""
     view, tries = look.view, look.view.held.tries
-    view.reservation.placement, view.held.write.asked = None, 0
+    view.reservation.placement, view.held.write.asked = None, None
     tries.text = f"it could not be resumed: {refusal}"[:TEXT_LIMIT]
     tries.pause(NotReady(Reason.HELD, tries.text), look.scene.moment, look.scene.patience)
     return SURVEY_AGAIN
@@ -100,7 +100,7 @@ def _problem(look: Look) -> NotReady | None:
     hindrance = hindrance_of(look.source, foresight.unforeseeable)
     if hindrance is not None:
         return hindrance
-    if look.view.record.drops_held and look.source.resumable is None:
+    if "held" in look.view.record.drops and look.source.resumable is None:
         return NotReady(Reason.HELD, OLD_SCHEMA)
     if rules.unlisted:
         kinds = ", ".join(sorted(each.__name__ for each in rules.unlisted))
@@ -129,7 +129,7 @@ def _hindrance(look: Look) -> NotReady | None:
         said = f"the {kind} is suspended again; {_named(left)} left to be deleted"
         return NotReady(Reason.HELD, said)
     is_resumed = look.source.resumable is not None
-    if view.record.drops_held and is_resumed:
+    if "held" in view.record.drops and is_resumed:
         return NotReady(Reason.HELD, f"the RayCluster is being resumed: {OLD_SCHEMA}")
     if held.expected.foresight.unforeseeable and is_resumed:
         return NotReady(Reason.HELD, "the RayCluster is being resumed: its pods cannot be foreseen")
@@ -159,7 +159,7 @@ def resume(look: Look) -> StepResult:
         return NOTHING_DONE
     view = look.view
     always = look.source.metadata.annotations.get(names.CREATE_PODS) == names.CREATE_ALWAYS
-    cannot_wait = view.record.drops_held or bool(view.held.expected.foresight.unforeseeable)
+    cannot_wait = "held" in view.record.drops or bool(view.held.expected.foresight.unforeseeable)
     placed = view.survey.durable and is_recorded(look)
     due = look.scene.sighted and (placed or always or (cannot_wait and not is_kept_back(look)))
     return StepResult(resume_source(look)) if due else NOTHING_DONE

@@ -38,7 +38,8 @@ def suspend_again(look: Look) -> StepResult:
             view.held.expected = Expected()
     if not isinstance(resumed, Resumed):
         return NOTHING_DONE
-    doubt = resumed.note_doubt(_doubt(look, resumed), look.now)
+    view.held.state = resumed = resumed.doubted(_doubt(look, resumed), look.now)
+    doubt = resumed.doubt
     if doubt is None or look.now < _due(look, doubt):
         return NOTHING_DONE
     return _return(look, doubt) if withdraw(look, gated(look.pods)) else NOTHING_DONE
@@ -111,7 +112,7 @@ def _not_held(look: Look) -> str:
     queue_holds = look.scene.queues.holds(terms.queue)
     if not asks_to_be_held(cluster.metadata.annotations, queue_holds=queue_holds):
         return ""
-    because = OLD_SCHEMA if view.record.drops_held else ""
+    because = OLD_SCHEMA if "held" in view.record.drops else ""
     because = because or never_held(cluster, look.scene.cache.owners.owner_of(look.source))
     because = because or view.held.expected.foresight.unforeseeable
     return because or "that is decided when a RayCluster is created, or it was resumed by others"

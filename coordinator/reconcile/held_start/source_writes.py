@@ -3,7 +3,10 @@
 Where another program does it the record says it all: it sees it there.
 """
 
+from dataclasses import replace
+
 from coordinator.gang.held_start.phases import Waiting
+from coordinator.gang.held_start.start import Asked
 from coordinator.messages.actions import Action, ResumeRayCluster, SuspendRayCluster
 from coordinator.reconcile.look import Look
 from kube.gang.source import GangSource
@@ -27,35 +30,34 @@ def as_it_is(look: Look) -> GangSource:
 def is_being_resumed(look: Look) -> bool:
     """Say whether the source was asked to be resumed, so that pods may come any time."""
     write = look.view.held.write
-    return write.under_way or write.asked == look.source.metadata.generation
+    return write.under_way or write.was_asked(look.source.metadata.generation)
 
 
 def is_without_effect(look: Look) -> bool:
     """Say whether the source stays as it is though the resumption was taken long ago."""
-    write, generation = look.view.held.write, look.source.metadata.generation
-    if write.under_way or write.asked != generation or look.view.reservation.placement is None:
+    write, asked = look.view.held.write, look.view.held.write.asked
+    if asked is None or write.under_way or look.view.reservation.placement is None:
         return False
-    return look.scene.sighted and look.now >= write.asked_at + look.create_seconds
+    is_due = look.now >= asked.at + look.create_seconds
+    return asked.generation == look.source.metadata.generation and look.scene.sighted and is_due
 
 
 def is_never_resumed(look: Look, waiting: Waiting) -> bool:
     """Say whether the resumption fails for so long that others should have the room."""
     view = look.view
-    if view.reservation.placement is None or not view.held.write.attempts.failures:
-        waiting.refused_since = None
-        return False
-    if waiting.refused_since is None:
-        waiting.refused_since = look.now
-    return look.now >= waiting.refused_since + look.create_seconds
+    fails = view.reservation.placement is not None and view.held.write.attempts.failures > 0
+    since = look.now if waiting.refused_since is None else waiting.refused_since
+    view.held.state = replace(waiting, refused_since=since if fails else None)
+    return fails and look.now >= since + look.create_seconds
 
 
 def _asked(look: Look, what: type[ResumeRayCluster] | type[SuspendRayCluster]) -> list[Action]:
     """Ask for a write once for each generation of the source, again where it failed."""
     write, source = look.view.held.write, as_it_is(look)
     generation, cluster = source.metadata.generation, source.resumable
-    if write.under_way or write.asked == generation or look.now < write.attempts.not_before:
+    if write.under_way or write.was_asked(generation) or look.now < write.attempts.not_before:
         return []
-    write.asked, write.asked_at = generation, look.now
+    write.asked = Asked(generation, look.now)
     if cluster is None:
         return []
     write.under_way = True

@@ -36,7 +36,7 @@ def suspend(look: Look) -> StepResult:
     """Suspend the source once the record says so."""
     record = look.view.record
     written = record.written.get("held", {}).get("phase") == Phase.SUSPENDING
-    ready = written and not record.replacing and look.scene.sighted
+    ready = written and not record.is_replaced and look.scene.sighted
     return StepResult(suspend_source(look)) if ready else NOTHING_DONE
 
 

@@ -17,7 +17,7 @@ from coordinator.gang.nominations import (
     planned,
     rightful,
 )
-from coordinator.gang.pods.nominating import NOWHERE
+from coordinator.gang.pods.nominating import NOWHERE, HeldUp, PlannedTo, most_in_flight
 from coordinator.gang.pods.pod_sets import releasable
 from coordinator.messages.actions import NominatePod
 from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
@@ -52,7 +52,7 @@ def take_back_nominations(look: Look) -> StepResult:
     """Have no gated pod nominated that has no slot any more."""
     state = look.view.nominating
     state.next_at = None
-    state.for_plan(NOWHERE, NOWHERE)
+    state.planned_to = NOWHERE
     return StepResult(list(_writes(look, {})))
 
 
@@ -60,7 +60,8 @@ def awaits_nomination(look: Look) -> set[str]:
     """The uids of pods that are not released before kube-scheduler keeps their room."""
     if look.scene.guard is not Guard.NOMINATION or not _is_allowed(look):
         return set()
-    return nominated_first(look.view.survey.standing) - look.view.nominating.tries.keys()
+    first = nominated_first(look.view.survey.standing)
+    return {uid for uid in first if not look.view.nominating.was_tried(uid)}
 
 
 def in_the_way(misnominated: Mapping[GangKey, frozenset[str]], pod: ObservedPod, node: str) -> bool:
@@ -78,8 +79,9 @@ def _wanted(look: Look) -> Nodes:
     plan, state = planned(look.view), look.view.nominating
     open_to = beside_no_reservation(plan, look.scene.reserved)
     nodes = frozenset(open_to.values())
-    state.for_plan(nodes, frozenset(plan.values()) - nodes)
-    if not state.moves.follow(plan.values(), look.now):
+    state.planned_to = PlannedTo(nodes, frozenset(plan.values()) - nodes)
+    state.moves = state.moves.followed(plan.values(), look.now)
+    if look.now < state.moves.until:
         state.due_by(state.moves.until)
         open_to = _standing(look, open_to)
     return {**open_to, **lasting(look.view, held_up=_is_held_up(look))}
@@ -104,14 +106,14 @@ def _is_held_up(look: Look) -> bool:
     """Whether none of the gang was released for a time that pays for nominations."""
     view, state = look.view, look.view.nominating
     if not view.survey.durable or not releasable(view.survey.standing):
-        state.held_up_since = None
+        state.held_up = None
         return False
     in_line = look.scene.window.has_in_line(view.key)
     released = sum(len(each.settled) for each in view.survey.standing)
-    if state.held_up_since is None or (state.released, state.in_line) != (released, in_line):
-        state.held_up_since, state.released, state.in_line = look.now, released, in_line
+    if state.held_up is None or state.held_up[1:] != (released, in_line):
+        state.held_up = HeldUp(look.now, released, in_line)
     waits_long = in_line and not view.repairs.lost_room
-    end = state.held_up_since + (PAUSE_IN_LINE if waits_long else PAUSE)
+    end = state.held_up.since + (PAUSE_IN_LINE if waits_long else PAUSE)
     if look.now < end:
         state.due_by(end)
     return look.now >= end
@@ -121,7 +123,7 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
     view, state = look.view, look.view.nominating
     may_stand = _may_stand(look, right)
     state.mark_misnominated(frozenset(_misnominated(look, may_stand)), look.now)
-    state.begin_writes(len(look.pods))
+    most, state.resumes_at = most_in_flight(len(look.pods)), 0
     awaited = nominated_first(view.survey.standing) if right else set()
     for pod in look.pods:
         if not pod.gated or pod.uid in state.inflight:
@@ -130,7 +132,7 @@ def _writes(look: Look, right: Nodes) -> Iterator[NominatePod]:
         if node is None or not _is_news(look, pod, node):
             continue
         state.aim(pod.uid, may_stand.get(pod.uid) or right.get(pod.uid, ""))
-        if not state.may_write(pod.uid, node, look.now):
+        if not state.may_write(pod.uid, node, most, look.now):
             continue
         at_leisure = node not in ("", pod.nominated_to) and pod.uid not in awaited
         if at_leisure and not _keeps_pace(look):

@@ -8,7 +8,7 @@ from coordinator.gang.view import GangView
 from coordinator.messages.actions import EmitEvent, Regarding
 from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
 from coordinator.reconcile.status.conditions import surplus_waits
-from coordinator.record.event_budget import EventBudget
+from coordinator.record.event_budget import UNHEARD, EventBudget, Lasting
 from kube.codec.observed_pod import ObservedPod
 from kube.objects import names
 from kube.ray.gang_terms import HEAD
@@ -43,20 +43,22 @@ def emit_events(look: Look) -> StepResult:
     said = reason_on_record(view)
     head = _head(look.pods) if said.reason != Reason.HEAD_LOST else ()
     if view.record.outlived:
-        events.lasting, events.others = said, head
+        events.lasting = Lasting(said, head)
         return NOTHING_DONE
     if said.reason in (Reason.RUNNING, ""):
-        events.heard = ""
+        events.heard = UNHEARD
     is_read = look.scene.lines.are_read
     if view.record.gang is None or not is_read or not _needs_event(said, events):
         events.lasting = None
         return NOTHING_DONE
-    if events.lasting is None or events.lasting.reason != said.reason:
-        events.not_before = look.now + (SENT_SECONDS if said.reason == Reason.QUOTA_RESERVED else 0)
-    events.lasting = said
+    before = events.lasting
+    if before is None or before.event.reason != said.reason:
+        not_before = look.now + (SENT_SECONDS if said.reason == Reason.QUOTA_RESERVED else 0)
+    else:
+        not_before = before.not_before
     uid = view.record.gang.metadata.uid
     gang = Regarding(names.API_VERSION, "Gang", view.key.name, uid)
-    events.others = (gang, *regarding(view.owner), *head)
+    events.lasting = Lasting(said, (gang, *regarding(view.owner), *head), not_before)
     return NOTHING_DONE
 
 
@@ -82,7 +84,7 @@ def reason_on_record(view: GangView) -> EmitEvent:
 
 
 def _needs_event(said: EmitEvent, events: EventBudget) -> bool:
-    never_waited = said.reason == Reason.ADMITTED and events.heard in ("", Reason.ADMITTED)
+    never_waited = said.reason == Reason.ADMITTED and events.heard.reason in ("", Reason.ADMITTED)
     return not never_waited and said.reason not in ("", *UNTOLD)
 
 

@@ -6,7 +6,7 @@ from coordinator.gang import ending
 from coordinator.gang.attempts import LAST_RETRY
 from coordinator.gang.demand import NotReady
 from coordinator.gang.eviction.endings import endings_json
-from coordinator.gang.record import Record
+from coordinator.gang.record import Record, Writing
 from coordinator.gang.view import GangView
 from coordinator.messages.actions import Action, CreateGang, PatchGangSpec, WriteGangStatus
 from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
@@ -47,12 +47,17 @@ def _hear_schema(record: Record) -> None:
     Without the phase of the held start it cannot be said of a RayCluster that Muster suspended it,
     and without its group nothing of a gang is started that starts together with others.
     """
-    if record.sent.get("held") and not record.writing:
-        record.drops_held = _loses(record, "held")
-    if record.sent.get("together") and not record.writing:
-        lost = record.written != record.sent
-        lost = lost and (_loses(record, "together") or _loses(record, "held", "together"))
-        record.drops_together = lost
+    for part, ways in _LOSSES.items():
+        if record.sent.get(part) and not record.writing:
+            is_lost = any(_loses(record, *parts) for parts in ways)
+            record.drops = record.drops | {part} if is_lost else record.drops - {part}
+
+
+_LOSSES: dict[str, list[tuple[str, ...]]] = {
+    "held": [("held",)],
+    "together": [("together",), ("held", "together")],
+}
+"""What is missing in a record where a part of its status is lost."""
 
 
 def _loses(record: Record, *parts: str) -> bool:
@@ -65,7 +70,7 @@ def clear_away(look: Look, gang: Gang) -> list[Action]:
     if not _is_writable(look):
         return []
     actions = ending.clear_away(look.view.key, gang, look.scene.epoch)
-    look.view.record.writing = bool(actions)
+    look.view.record.writing = Writing() if actions else None
     return actions
 
 
@@ -74,7 +79,7 @@ def keep_queue(look: Look, gang: Gang) -> list[Action]:
     if not _is_writable(look):
         return []
     actions = ending.keep_queue(look.view.key, gang, look.scene.epoch)
-    look.view.record.writing = bool(actions)
+    look.view.record.writing = Writing() if actions else None
     return actions
 
 
@@ -97,7 +102,7 @@ def _write(look: Look) -> list[Action]:
     if record.gang is None:
         return _create(look, body_of(look.source, spec))
     if spec != spec_recorded(record.gang) and not _decides(view):
-        record.writing = True
+        record.writing = Writing()
         meta = record.gang.metadata
         return [PatchGangSpec(view.key, meta.uid, meta.resource_version, spec, record.gang.spec)]
     return _write_status(look, record.gang)
@@ -118,12 +123,12 @@ def endings_written(view: GangView) -> bool:
 def _create(look: Look, body: dict[str, Any]) -> list[Action]:
     """Create the Gang when a pod has come: that tells the priority, which the spec holds."""
     view, record, asked = look.view, look.view.record, look.view.queueing.asked
-    record.due = record.urgency.fall_behind(look.now) + GATHER_DELAY
+    record.due = record.fall_behind(look.now) + GATHER_DELAY
     incomplete = isinstance(asked, NotReady) and asked.reason == Reason.GANG_INCOMPLETE
     exist = any(each.exist for each in view.survey.standing)
     if incomplete and look.now < record.due and not exist:
         return []
-    record.writing, record.due = True, None
+    record.writing, record.due = Writing(), None
     return [CreateGang(view.key, body)]
 
 
@@ -135,13 +140,14 @@ def _write_status(look: Look, gang: Gang) -> list[Action]:
     not_ready = asked if isinstance(asked, NotReady) else None
     status = status_of(view, not_ready, epoch=scene.epoch, stamp=scene.moment.stamp)
     refused = view.queueing.refusal is not None and not_ready is None and view.waits_for_room
-    due = record.urgency.due(status, record.written, scene.activity, now, refused=refused)
+    record.urgency = record.urgency.compared(status, record.written, now)
+    due = record.urgency.due(status, record.written, scene.activity, refused=refused)
     record.due = _not_again_at_once(record, status, due)
     if _stands_in_line(look, status) or record.due is None or record.due > now:
         return []
-    record.writing, record.due, record.sent = True, None, status
-    record.replacing = status.get("placement") != record.written.get("placement")
-    record.urgency.sent(status, record.written, now)
+    replaces = status.get("placement") != record.written.get("placement")
+    record.writing, record.due, record.sent = Writing(replaces, record.urgency), None, status
+    record.urgency = record.urgency.sent(status, record.written, now)
     meta, decides, before = gang.metadata, _decides(view), gang.status
     return [WriteGangStatus(view.key, meta.uid, meta.resource_version, status, decides, before)]
 

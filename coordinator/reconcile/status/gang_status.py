@@ -67,7 +67,7 @@ def _counted(view: GangView) -> tuple[int, int]:
     """Count the pods that are ready, and all; by the RayCluster alone where it is misconfigured."""
     if view.understood.terms is None and view.understood.read is not None:
         return view.survey.ready, sum(
-            each.count for each in view.understood.read[0].pod_sets_wanted
+            each.count for each in view.understood.read.source.pod_sets_wanted
         )
     total = sum(each.terms.count for each in view.survey.standing)
     if view.understood.dispatched is not None:

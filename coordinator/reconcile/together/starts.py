@@ -66,7 +66,7 @@ def has_begun(look: Look) -> bool:
 def is_broken(look: Look) -> bool:
     """Say whether another gang of those that were placed at once has no such placement."""
     found = _mates_placed(look)
-    drops = any(each.record.drops_together for each in found)
+    drops = any("together" in each.record.drops for each in found)
     return drops or len(found) < len(look.view.reservation.together.members)
 
 
@@ -122,13 +122,13 @@ def shown(look: Look) -> tuple[object, ...]:
         mate = look.scene.cache.together.of(view.key)
         follow = mate is not None and mate.asked.ends_at_once
         ended = follow and mate is not None and has_ended(look.scene, mate)
-        ends = ended or view.eviction.whole is not None or view.record.drops_together
+        ends = ended or view.eviction.whole is not None or "together" in view.record.drops
         is_begun = view.together.due_beside is not None and view.together.begun
         due = first_unbound(placed.placement, look.pods) if is_begun else 0
         return ShownPlaced(placed.together.stamp, bool(ends), _stage(look), due)
     asked = view.queueing.asked
     reason = asked.reason if isinstance(asked, NotReady) and member.asks is None else ""
-    return (member.asks, reason, view.survey.ran, view.record.drops_together)
+    return (member.asks, reason, view.survey.ran, "together" in view.record.drops)
 
 
 def to_tell(look: Look) -> set[GangKey]:

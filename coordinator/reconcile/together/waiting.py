@@ -35,7 +35,7 @@ COUNTED = (
 def wait_for_members(look: Look) -> StepResult:
     """Have a gang wait that asks for its start while not all members of its group do."""
     view, member = look.view, look.view.together
-    member.asks, member.joins = None, False
+    member.asks = None
     asked, mine = view.queueing.asked, look.scene.cache.together.of(view.key)
     if mine is None or not isinstance(asked, PendingGang) or not _is_to_start(view, asked):
         return NOTHING_DONE
@@ -70,10 +70,7 @@ def _hindrance(look: Look, mine: Mate, asked: PendingGang) -> NotReady | None:
         return waits
     gangs = [each.view.together.asks for each in agreeing if each.view.together.asks is not None]
     differ = disagreement(gangs)
-    if differ is not None:
-        return NotReady(differ.reason, differ.message)
-    member.joins = True
-    return None
+    return NotReady(differ.reason, differ.message) if differ is not None else None
 
 
 def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None:
@@ -87,7 +84,7 @@ def _problem(look: Look, there: Sequence[Member], mine: Mate) -> NotReady | None
     if newest is not None and newest.mate.key != mine.key:
         said = f"{newest.name} starts with its group by RayCluster {newest.mate.key.name}"
         return NotReady(Reason.WAITS_FOR_MEMBERS, said)
-    if look.view.record.drops_together:
+    if "together" in look.view.record.drops:
         return not_supported(OLD_SCHEMA)
     if look.view.held.phase is Phase.NONE and is_kept_back(look) and _has_pods(look):
         return not_supported(COUNTED)

@@ -50,7 +50,7 @@ def line_up(known: Known) -> list[GangKey]:
 def _line_up(known: Known, key: GangKey) -> None:
     view, cycles = known.views.get(key), known.cycles
     asked = view.question if view is not None else None
-    if view is not None and view.together.joins:
+    if view is not None and view.joins:
         asked = join_up(known, view)
     in_line = asked is not None and not known.waiting_limit.is_beyond(key)
     if asked is None or not in_line or not _takes(known, asked):

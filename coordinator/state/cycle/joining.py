@@ -19,7 +19,7 @@ def take_apart(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
     for key in keys:
         found.update(each.key for each in known.cycles.joined.drop(key))
         view = known.views.get(key)
-        if view is not None and view.together.joins:
+        if view is not None and view.joins:
             found.update(each.key for each in _joining(known, view))
     return found
 
@@ -57,7 +57,7 @@ def _joining(known: Known, view: GangView) -> list[GangView]:
     """Return the gangs of its group that are asked for as one."""
     mates = known.cache.together.mates(view.key)
     views = (known.views.get(each.key) for each in mates)
-    return [each for each in views if each is not None and each.together.joins]
+    return [each for each in views if each is not None and each.joins]
 
 
 # --- answers ----------------------------------------------------------------------------------

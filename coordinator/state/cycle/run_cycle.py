@@ -227,8 +227,7 @@ def _is_told(known: Known, view: GangView) -> bool:
 
 
 def _look_when_quiet(known: Known, view: GangView, moment: Moment) -> None:
-    urgency = view.record.urgency
-    since = urgency.fall_behind(moment.now)
+    since, urgency = view.record.fall_behind(moment.now), view.record.urgency
     known.agenda.wake_by(view.key, since + urgency.renewal_delay(known.cycles.quiet))
 
 
@@ -236,6 +235,6 @@ def _stand_in_line(known: Known, view: GangView, moment: Moment) -> None:
     """Have the gang looked at when its numbers have been wrong for long and it is its turn."""
     urgency, position = view.record.urgency, view.queueing.position
     later = position == view.record.written.get("position", 0)
-    since = urgency.fall_behind(moment.now)
+    since = view.record.fall_behind(moment.now)
     due = since + urgency.delay_of(known.cycles.quiet, later=later)
     known.agenda.lines.numbers.plan(view.key, due, later=later)

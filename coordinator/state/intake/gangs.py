@@ -164,12 +164,5 @@ def write_ended(event: WriteEnded, known: Known, moment: Moment) -> None:
     view = known.views.get(event.key)
     if view is None:
         return
-    record = view.record
-    record.writing = record.replacing = False
-    if event.error is None:
-        record.attempts.failures = 0
-    else:
-        record.attempts.failed(moment.now, event.error)
-        record.urgency.failed()
-        record.sent = {}
+    view.record.write_ended(event.error, moment.now)
     known.agenda.dirty.add(event.key)

@@ -52,7 +52,7 @@ class ReservedRoom:
         """Reserve nothing for a gang any more."""
         freed = self._hold(view, Reserved())
         view.queueing.planned = None
-        view.nominating.for_plan(NOWHERE, NOWHERE)
+        view.nominating.planned_to = NOWHERE
         self.note_plan(view)
         pods = self._cache.members(view.key, view.cluster_uid)
         return self._note_nominations(view, pods) or freed
@@ -118,7 +118,7 @@ class ReservedRoom:
 
     def note_plan(self, view: GangView) -> None:
         """Note where pods of a gang are nominated for a plan, and where they are not for now."""
-        if view.nominating.planned_to or view.nominating.withheld:
+        if any(view.nominating.planned_to):
             self.plans[view.key] = view.nominating
         else:
             self.plans.pop(view.key, None)
@@ -156,7 +156,9 @@ class ReservedRoom:
     def _come(self, node: str, gang: GangKey) -> None:
         """Note that a gang reserves room on a node."""
         if node not in self.holders:
-            self.met |= {key for key, each in self.plans.items() if node in each.planned_to}
+            self.met |= {
+                key for key, each in self.plans.items() if node in each.planned_to.nominated
+            }
         self.holders[node].add(gang)
 
     def _leave(self, node: str, gang: GangKey) -> None:
@@ -164,4 +166,5 @@ class ReservedRoom:
         self.holders[node].discard(gang)
         if not self.holders[node]:
             del self.holders[node]
-            self.parted |= {key for key, each in self.plans.items() if node in each.withheld}
+            withheld = (key for key, each in self.plans.items() if node in each.planned_to.withheld)
+            self.parted |= set(withheld)

@@ -54,7 +54,7 @@ def test_the_first_time_a_gang_makes_way_is_free_then_it_pauses_for_twice_as_lon
     pauses = []
     for _ in range(4):
         tries.make_way("it made way", now=100.0)
-        pauses.append(max(0.0, tries.paused_until - 100.0))
+        pauses.append(tries.paused.until - 100.0 if tries.paused is not None else 0.0)
     assert pauses == [0.0, 30.0, 60.0, 120.0]
     assert tries.setbacks(wall=0.0) == 0
 

@@ -13,6 +13,8 @@ from coordinator.record.event_budget import (
     SPACING,
     SPREAD,
     EventBudget,
+    Lasting,
+    renewal_of,
     spacing_of,
 )
 from kube.objects import names
@@ -42,11 +44,11 @@ def test_what_has_no_token_waits_for_one() -> None:
     telling = EventBudget()
     offered = [happened(f"Reason{number}") for number in range(BURST + 2)]
     assert len(sifted(telling, 0.0, *offered)) == BURST
-    assert telling.next_at == REFILL
+    assert telling.next_at(SPACING) == REFILL
     assert sifted(telling, REFILL / 2) == []
     assert sifted(telling, REFILL) == [f"Reason{BURST}"]
     assert sifted(telling, 2 * REFILL) == [f"Reason{BURST + 1}"]
-    assert telling.next_at is None
+    assert telling.next_at(SPACING) is None
 
 
 def test_of_what_waits_the_newest_of_each_reason_is_kept() -> None:
@@ -68,7 +70,7 @@ def test_another_message_of_the_same_reason_waits_for_half_a_minute() -> None:
     telling = EventBudget()
     assert sifted(telling, 0.0, happened("Bad", "one")) == ["one"]
     assert sifted(telling, 1.0, happened("Bad", "two")) == []
-    assert telling.next_at == SPACING
+    assert telling.next_at(SPACING) == SPACING
     assert sifted(telling, SPACING) == ["two"]
 
 
@@ -76,12 +78,12 @@ def test_the_next_wrong_value_is_told_as_soon_as_its_user_wrote_it() -> None:
     """Else `kubectl describe` shows the first one, while it is mended already or wrong anew."""
     telling = EventBudget()
     for now, value in enumerate(("soon", "later", "at once")):
-        telling.lasting = happened(Reason.MISCONFIGURED, value)
+        telling.lasting = Lasting(happened(Reason.MISCONFIGURED, value))
         assert sifted(telling, float(now)) == [value]
-    telling.lasting = happened(Reason.MISCONFIGURED, "never")
+    telling.lasting = Lasting(happened(Reason.MISCONFIGURED, "never"))
     assert sifted(telling, 3.0) == []
     assert sifted(telling, REFILL) == ["never"]
-    assert telling.next_at == REFILL + RENEWAL
+    assert telling.next_at(SPACING) == REFILL + renewal_of("uid")
 
 
 @pytest.mark.parametrize(("waiting", "at_most_a_second"), [(10, 1.0), (100, 1.7), (600, 1.0)])
@@ -210,13 +212,16 @@ def test_gangs_that_were_told_together_are_not_renewed_together() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_what_an_earlier_leader_told_is_renewed_in_the_gangs_own_time(share: float) -> None:
+def test_what_an_earlier_leader_told_is_renewed_in_the_gangs_own_time(
+    monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
     """Not for all gangs when the term begins, nor for all at one time after that."""
-    telling = EventBudget(share, lasting=happened("Bad"))
+    monkeypatch.setattr("coordinator.record.event_budget.share_of", lambda _: share)
+    telling = EventBudget(Lasting(happened("Bad")))
     telling.adopt(happened("Bad"), now=1000.0)
     offset = share * RENEWAL * (1 - SPREAD * share)
     assert sifted(telling, 1000.0) == (["Bad"] if share == 0 else [])
-    assert telling.next_at == pytest.approx(1000.0 + (offset or RENEWAL))
+    assert telling.next_at(SPACING) == pytest.approx(1000.0 + (offset or RENEWAL))
 
 
 def test_the_gang_and_the_head_pod_show_what_the_ray_cluster_shows() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator.gang.record import Record, Writing
 from coordinator.messages.actions import (
     CreateGang,
     EmitEvent,
@@ -23,7 +24,7 @@ from coordinator.record.urgency import (
 from scheduling.model.verdict import Reason
 from tests.coordinator.api import Key
 from tests.coordinator.builders import TEAM, foreign_pod, gang_of, node, template
-from tests.coordinator.world import World
+from tests.coordinator.world import World, key
 
 GANGS = 20
 
@@ -148,18 +149,31 @@ def test_what_only_its_user_can_end_is_told_within_a_second_however_many_wait(
     before: dict[str, str], after: dict[str, str], refused: bool
 ) -> None:
     urgency = Urgency(written_at=98.0)
-    due = urgency.due(after, before, BUSY, 100.0, refused=refused)
+    urgency = urgency.compared(after, before, 100.0)
+    due = urgency.due(after, before, BUSY, refused=refused)
     assert due is not None
     assert due <= 100.0 + SETTLE_DELAY
 
 
 def test_a_status_that_did_not_arrive_is_as_urgent_as_before() -> None:
     told, news = said(Reason.NO_FEASIBLE_NODE), said(Reason.INSUFFICIENT_RESOURCES)
-    urgency = Urgency(written_at=40.0)
-    due = urgency.due(news, told, BUSY, 100.0, refused=True)
-    urgency.sent(news, told, 101.0)
-    urgency.failed()
-    assert urgency.due(news, told, BUSY, 101.5, refused=True) == due == 100.0 + SETTLE_DELAY
+    before = Urgency(written_at=40.0).compared(news, told, 100.0)
+    record = Record(writing=Writing(before=before), urgency=before.sent(news, told, 101.0))
+    record.write_ended("timed out", 101.5)
+    urgency = record.urgency.compared(news, told, 101.5)
+    due = before.due(news, told, BUSY, refused=True)
+    assert urgency.due(news, told, BUSY, refused=True) == due == 100.0 + SETTLE_DELAY
+
+
+def test_what_was_written_stays_so_where_the_next_write_is_of_the_spec_and_fails() -> None:
+    world = World(node("n1", cpu=1), foreign_pod("x", "n1", cpu=1))
+    world.create(gang_of("a", 1))
+    world.settle(seconds=30)
+    record = world.leader.state.known.views[key("a")].record
+    written_at = record.urgency.written_at
+    record.writing = Writing()
+    record.write_ended("timed out", 40.0)
+    assert record.urgency.written_at == written_at > 0
 
 
 def backlog() -> World:
@@ -238,5 +252,6 @@ def test_ten_writes_a_second_tell_all_waiting_gangs() -> None:
 def test_what_of_a_gang_ends_is_written_at_once() -> None:
     written = {"phase": RUNNING, "reason": "Running"}
     status = {**written, "evictions": [{"reason": "Preempted", "replicas": ["workers/one"]}]}
-    due = Urgency().due(status, written, ClusterActivity(60.0, 0.0), 100.0, refused=False)
+    urgency = Urgency().compared(status, written, 100.0)
+    due = urgency.due(status, written, ClusterActivity(60.0, 0.0), refused=False)
     assert due == 0.0

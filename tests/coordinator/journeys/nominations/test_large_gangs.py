@@ -112,12 +112,11 @@ def test_nominations_of_a_large_gang_are_taken_back_in_a_fixed_number_of_looks(
 
 def test_nominations_that_are_under_way_hold_up_none_that_is_taken_back() -> None:
     state = Nominating()
-    state.begin_writes(1)
     for number in range(MOST_IN_FLIGHT):
-        assert state.may_write(str(number), "n1", 0.0)
+        assert state.may_write(str(number), "n1", MOST_IN_FLIGHT, 0.0)
         state.ask(str(number), "n1", 0.0)
-    assert not state.may_write("more", "n1", 0.0)
-    assert state.may_write("ending", "", 0.0)
+    assert not state.may_write("more", "n1", MOST_IN_FLIGHT, 0.0)
+    assert state.may_write("ending", "", MOST_IN_FLIGHT, 0.0)
     state.ask("ending", "", 0.0)
     assert state.ended("ending")
 

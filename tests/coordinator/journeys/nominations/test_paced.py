@@ -206,21 +206,21 @@ def test_a_pace_counts_anew_each_second() -> None:
 
 
 def test_a_plan_that_moves_is_followed_after_a_pause_that_grows() -> None:
-    moves, now = PlanMoves(), 0.0
-    assert moves.follow(["n1", "n1"], now)
-    assert moves.follow(["n1", "n1", "n2"], now), "a plan that only grows is no move"
+    now = 0.0
+    moves = PlanMoves().followed(["n1", "n1"], now)
+    moves = moves.followed(["n1", "n1", "n2"], now)
+    assert moves.until < now, "a plan that only grows is no move"
     pauses = []
     for place in ("n3", "n4", "n5", "n6", "n7", "n8"):
-        assert not moves.follow([place], now)
+        moves = moves.followed([place], now)
         pauses.append(moves.until - now)
         now = moves.until
-        assert moves.follow([place], now)
+        assert moves.followed([place], now) == moves
     assert pauses == [FIRST_MOVE_PAUSE * factor for factor in (1, 2, 4, 8)] + 2 * [
         LONGEST_MOVE_PAUSE
     ]
     now += CALM
-    moves.follow(["n1"], now)
-    assert moves.until - now == FIRST_MOVE_PAUSE
+    assert moves.followed(["n1"], now).until - now == FIRST_MOVE_PAUSE
 
 
 def with_a_plan_that_can_move() -> World:
