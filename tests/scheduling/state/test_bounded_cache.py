@@ -94,6 +94,8 @@ def test_names_of_nodes_are_kept_anyway() -> None:
 def test_no_more_is_looked_at_than_is_asked_for() -> None:
     many = ["x"] * 100_000
     assert weight(many, most=KIB) == sys.getsizeof(many)
+    at_most = sys.getsizeof(many)
+    assert weight(many, most=at_most) > at_most
 
 
 def test_what_is_worked_out_of_a_placement_goes_with_it() -> None:
