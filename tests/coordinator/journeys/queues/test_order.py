@@ -108,7 +108,8 @@ def test_gangs_that_run_in_a_queue_that_stopped_working_are_expected_to_end() ->
     (holding,) = queues_of(state.known, Moment(now, "", WALL + now)).holdings()
     assert (holding.queue, holding.key) == ("team", GangKey(TEAM, "a"))
     assert holding.ends == pytest.approx(WALL + 600, abs=5)
-    assert (holding.priority, holding.since) == (7, pytest.approx(WALL, abs=5))
+    assert holding.priority == 7
+    assert holding.since == pytest.approx(WALL, abs=5)
 
 
 # ---- gangs that the nodes could hold only without DaemonSets
