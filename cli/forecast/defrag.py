@@ -34,7 +34,7 @@ from scheduling.model.amounts import exact_sum, is_device
 from scheduling.model.gang import GangKey, PendingGang
 from scheduling.model.placement import Placement
 from scheduling.model.verdict import Reason
-from scheduling.preemption.existing import why_not
+from scheduling.preemption.needs_ending_pods import why_not
 from scheduling.queueing.line import requests_of
 
 MOST_TRIED: Final = 5

@@ -28,14 +28,13 @@ from coordinator.reconcile.pod_writes.nominations import nominate_pods
 from coordinator.reconcile.pod_writes.releases import release_pods
 from coordinator.reconcile.record.events import emit_events
 from coordinator.reconcile.record.recording import sync_record, write_record
-from coordinator.reconcile.repair.broken_sets import drop_broken_set
-from coordinator.reconcile.repair.lost_slots import (
-    drop_lost_slots,
+from coordinator.reconcile.repair.broken_groups import drop_broken_group
+from coordinator.reconcile.repair.dropped_slots import (
+    drop_unusable_slots,
     drop_void_placement,
-    end_kept_slots,
     keep_late_releases,
-    tell_kept_slots,
 )
+from coordinator.reconcile.repair.kept_slots import end_kept_slots, tell_kept_slots
 from coordinator.reconcile.repair.missed_pods import wake_kuberay
 from coordinator.reconcile.setbacks.below_minimum import end_broken
 from coordinator.reconcile.setbacks.ended_members import end_with_others
@@ -62,10 +61,10 @@ STEPS: tuple[Step, ...] = (
     remove_ended_members,
     delete_pods,
     give_up_after_refusals,
-    drop_lost_slots,
+    drop_unusable_slots,
     keep_late_releases,
     drop_void_placement,
-    drop_broken_set,
+    drop_broken_group,
     end_kept_slots,
     tell_kept_slots,
     ask,

@@ -6,7 +6,7 @@ from coordinator.gang.pods import adoption
 from coordinator.gang.pods.pod_sets import is_ready, survey
 from coordinator.gang.view import GangView
 from coordinator.reconcile.status.placement import placement_json
-from coordinator.reconcile.status.waiting import outside
+from coordinator.reconcile.status.still_gated import outside
 from kube.codec.observed_pod import ObservedPod
 from reservation.release_order import NONE_DUE
 from scheduling.model.placement import Placement

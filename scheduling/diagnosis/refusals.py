@@ -33,8 +33,8 @@ from scheduling.filters.volumes.claim_effect import BIND_IT, spoken
 from scheduling.filters.volumes.node_volume_limits import SharedDisk
 from scheduling.model.constraints import SpreadConstraint
 from scheduling.model.gang import Group
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.predicates import Predicate
 from scheduling.model.verdict import PodSetRefusal, Reason, Refusal
 from scheduling.placement.independent import in_order
 

@@ -15,8 +15,8 @@ from scheduling.filters.feasibility import rejections
 from scheduling.filters.free_capacity import FreeCapacity
 from scheduling.filters.volumes.node_volume_limits import is_attach
 from scheduling.model.gang import SUBMITTER, Group
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.predicates import Predicate
 from scheduling.model.shape.host_ports import is_port
 from scheduling.model.verdict import PodSetRefusal
 from scheduling.placement.independent import in_order

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from scheduling.filters.feasibility import masks
 from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.predicates import Predicate
 from scheduling.state.node_snapshot import NodeAttributes
 
 NAMED = 3

@@ -20,8 +20,8 @@ from scheduling.filters.node_unschedulable import uncordoned
 from scheduling.filters.taint_toleration import untainted
 from scheduling.model.amounts import Mask, Positions
 from scheduling.model.constraints import NODE_NAME, Requirement, VolumeNodeRestriction
-from scheduling.model.plugins import VOLUME_PREDICATES, Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.predicates import VOLUME_PREDICATES, Predicate
 from scheduling.model.shape.restrictions import NodeRestrictions
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 

@@ -10,8 +10,8 @@ from scheduling.filters.feasibility import masks
 from scheduling.filters.pod_topology_spread import SpreadRule, least_elsewhere
 from scheduling.model.amounts import Amounts, Mask
 from scheduling.model.constraints import SpreadConstraint
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.predicates import Predicate
 from scheduling.state.node_snapshot import NodeAttributes, NodeSnapshot
 from scheduling.state.pod_index import SpreadCounts
 

@@ -20,9 +20,9 @@ from scheduling.model.queue import Queue, Reclaim
 from scheduling.placement.independent import demand_of
 from scheduling.preemption.candidates import Candidate, Claim, candidates, is_open
 from scheduling.preemption.coverage import Coverage, Use, held_by
-from scheduling.preemption.existing import why_not
 from scheduling.preemption.fewest import Found, cost, fewest_first
 from scheduling.preemption.holds import Holds
+from scheduling.preemption.needs_ending_pods import why_not
 from scheduling.preemption.search import Outlook, Search
 from scheduling.preemption.standing import Standing
 from scheduling.preemption.turns import Turns

@@ -16,8 +16,8 @@ from scheduling.model.constraints import (
     VolumeNodeRestriction,
 )
 from scheduling.model.node import Node
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.predicates import Predicate
 from scheduling.model.shape.restrictions import NodeRestrictions
 from scheduling.state.node_table import node_snapshot_of
 from tests.properties.strategies import allowed, nodes, shapes

@@ -32,8 +32,8 @@ from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, Step, S
 from coordinator.reconcile.owner_deadlines import note_owner_deadline
 from coordinator.reconcile.record.events import emit_events
 from coordinator.reconcile.record.recording import sync_record, write_record
-from coordinator.reconcile.repair.broken_sets import drop_broken_set
-from coordinator.reconcile.repair.lost_slots import drop_lost_slots, drop_void_placement
+from coordinator.reconcile.repair.broken_groups import drop_broken_group
+from coordinator.reconcile.repair.dropped_slots import drop_unusable_slots, drop_void_placement
 from coordinator.reconcile.setbacks.late_starts import forget_what_is_over
 from coordinator.reconcile.terms import expect_deletions, understand
 from coordinator.reconcile.together.starts import is_recorded
@@ -74,7 +74,7 @@ def give_up(look: Look) -> StepResult:
     if is_never_resumed(look, waiting):
         refusal = view.held.write.attempts.refusal or "the API server does not answer"
         return _give_resumption_up(look, refusal)
-    done = drop_lost_slots(look) if is_here else NOTHING_DONE
+    done = drop_unusable_slots(look) if is_here else NOTHING_DONE
     if done.resurvey:
         run((expect_deletions,), look)
     return drop_void_placement(look)
@@ -82,7 +82,7 @@ def give_up(look: Look) -> StepResult:
 
 def drop_set(look: Look) -> StepResult:
     """Give the placement up where others lost theirs that were placed with it."""
-    return NOTHING_DONE if is_being_resumed(look) else drop_broken_set(look)
+    return NOTHING_DONE if is_being_resumed(look) else drop_broken_group(look)
 
 
 def _give_resumption_up(look: Look, refusal: str) -> StepResult:

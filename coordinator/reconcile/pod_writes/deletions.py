@@ -5,7 +5,7 @@ For a pod that nothing creates again the whole gang is stopped instead.
 
 from collections.abc import Iterator
 
-from coordinator.gang import repair
+from coordinator.gang import placement_faults
 from coordinator.gang.eviction.endings import Ending
 from coordinator.gang.pods import adoption
 from coordinator.messages.actions import ADOPTED, STRANDED, TORN, Action, DeletePod, EmitEvent
@@ -31,8 +31,8 @@ def _stranded(look: Look) -> Iterator[Action]:
     """Also where the placement is gone: a release may have arrived after its node was lost."""
     view, scene, columns = look.view, look.scene, look.scene.cache.columns()
     news = []
-    for pod in repair.stranded(view, columns, look.now, scene.patience.bind):
-        if repair.node_accepts(pod, pod.settled_on, columns):
+    for pod in placement_faults.stranded(view, columns, look.now, scene.patience.bind):
+        if placement_faults.node_accepts(pod, pod.settled_on, columns):
             news.append(scene.refusals.note(pod, look.now + scene.patience.refusal))
         yield from _delete(look, pod, STRANDED)
     text = next(filter(None, news), "")
@@ -44,7 +44,7 @@ def _stranded(look: Look) -> Iterator[Action]:
 def _without_place(look: Look) -> Iterator[Action]:
     """Delete pods that Muster did not release and that kube-scheduler cannot place."""
     now, patience = look.now, look.scene.patience.bind
-    late = repair.unplaceable(look.view, now, patience)
+    late = placement_faults.unplaceable(look.view, now, patience)
     if late and look.scene.sighted and look.view.repairs.rounds.are_open(now, patience):
         for pod in late:
             yield from _delete(look, pod, ADOPTED)
@@ -56,7 +56,7 @@ def _torn(look: Look) -> Iterator[Action]:
     Nothing is given up on what cannot be seen: the clock stands still while a watch is down.
     """
     view, scene, now = look.view, look.scene, look.now
-    if not repair.is_torn(view) or not scene.sighted:
+    if not placement_faults.is_torn(view) or not scene.sighted:
         view.repairs.torn_since = None
         return
     if view.repairs.torn_since is None:
@@ -66,7 +66,10 @@ def _torn(look: Look) -> Iterator[Action]:
     if look.source.stops_whole:
         _stop_torn(look)
         return
-    ours, others = list(repair.released(view)), list(adoption.removable(view.survey.standing))
+    ours, others = (
+        list(placement_faults.released(view)),
+        list(adoption.removable(view.survey.standing)),
+    )
     if others and view.repairs.rounds.are_open(now, scene.patience.bind):
         ours += others
     for pod in ours:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coordinator.gang import repair
+from coordinator.gang import placement_faults
 from coordinator.gang.pods.pod_sets import ready_for_release
 from coordinator.gang.start_window import is_failing
 from coordinator.messages.actions import Action, FencePod, ReleasePod
@@ -45,7 +45,7 @@ def _may_release(look: Look) -> bool:
         return False
     if view.repairs.devices.unclaimed and not any(each.settled for each in view.survey.standing):
         return False  # all start, or none
-    return not repair.is_hindered(view) and not view.gives_up
+    return not placement_faults.is_hindered(view) and not view.gives_up
 
 
 def _may_begin(look: Look) -> bool:

@@ -16,7 +16,7 @@ from coordinator.gang.pods.repairs import BelowMinimum
 from coordinator.gang.setbacks.below_minimum import one_more
 from coordinator.reconcile.eviction_dry_run import eviction_method
 from coordinator.reconcile.look import NOTHING_DONE, Look, StepResult
-from coordinator.reconcile.repair.lost_slots import makes_no_pods, patience_of_queue
+from coordinator.reconcile.repair.kept_slots import makes_no_pods, patience_of_queue
 from scheduling.model.verdict import Reason
 
 LISTED = 3  # pod sets; a message counts the others

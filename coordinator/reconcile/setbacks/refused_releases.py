@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import floor
 
-from coordinator.gang import repair
+from coordinator.gang import placement_faults
 from coordinator.gang.setbacks.refused_releases import Refused, RefusedReleases
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import withdraw
@@ -19,7 +19,7 @@ def give_up_after_refusals(look: Look) -> StepResult:
     view = look.view
     if any(each.settled for each in view.survey.standing):
         view.refused_releases = RefusedReleases()
-    if not repair.is_refused(view) or not look.scene.sighted:
+    if not placement_faults.is_refused(view) or not look.scene.sighted:
         view.release_refused = None
         return NOTHING_DONE
     refused = view.release_refused = view.release_refused or Refused(look.now)
@@ -27,7 +27,8 @@ def give_up_after_refusals(look: Look) -> StepResult:
         return NOTHING_DONE
     if not refused.gives_up:
         view.release_refused = replace(refused, gives_up=True)
-        said = f"gave its room back, for a release is refused: {repair.release_refusals(view)[0]}"
+        refusal = placement_faults.release_refusals(view)[0]
+        said = f"gave its room back, for a release is refused: {refusal}"
         view.refused_releases = replace(view.refused_releases, text=said)
     gated = (pod for each in view.survey.standing for pod in each.gated)
     return _give_up(look) if withdraw(look, gated) else NOTHING_DONE

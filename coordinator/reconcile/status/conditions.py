@@ -8,7 +8,7 @@ from coordinator.gang.held_start.phases import Phase
 from coordinator.gang.pods import adoption
 from coordinator.gang.view import GangView
 from coordinator.reconcile.status.message import Explained
-from coordinator.reconcile.status.waiting import in_words
+from coordinator.reconcile.status.still_gated import in_words
 from coordinator.record.status import filled
 from coordinator.record.urgency import (
     ADMITTED,

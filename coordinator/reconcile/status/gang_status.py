@@ -16,7 +16,7 @@ from coordinator.gang.view import GangView
 from coordinator.reconcile.status.conditions import conditions
 from coordinator.reconcile.status.message import Explained, explain
 from coordinator.reconcile.status.placement import placement_json, places_json
-from coordinator.reconcile.status.waiting import short
+from coordinator.reconcile.status.still_gated import short
 from coordinator.record.status import filled
 from coordinator.record.urgency import (
     ADMITTED,

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from coordinator.cluster.bind_refusals import TEXT_LIMIT
 from coordinator.gang.demand import NotReady
 from coordinator.gang.owner_deadlines import wait_in_words
+from coordinator.gang.placement_faults import release_refusals
 from coordinator.gang.pods import adoption
 from coordinator.gang.pods.pod_sets import exist_in_words, is_ready
-from coordinator.gang.repair import release_refusals
 from coordinator.gang.view import GangView
-from coordinator.reconcile.status.waiting import Waits, in_words, waiting
+from coordinator.reconcile.status.still_gated import Waits, in_words, waiting
 from coordinator.record.urgency import (
     ADMITTED,
     FAILED,

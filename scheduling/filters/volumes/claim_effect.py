@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from scheduling.filters.volumes.node_volume_limits import SharedDisk
 from scheduling.model.constraints import VolumeNodeRestriction
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount
+from scheduling.model.predicates import Predicate
 from scheduling.model.volume import Claim
 
 BINDING = Predicate.VOLUME_BINDING

@@ -38,8 +38,8 @@ from scheduling.filters.volumes.provisioning import (
     may_be_provisioned,
     provisioned,
 )
-from scheduling.filters.volumes.shared_claims import Mounting
 from scheduling.filters.volumes.static_volumes import StaticDemand, alike, asks_much, choices
+from scheduling.filters.volumes.volume_restrictions import Mounting
 from scheduling.filters.volumes.volume_zone import in_zone
 from scheduling.model.amounts import LIMIT, Amounts
 from scheduling.model.constraints import (
@@ -49,8 +49,8 @@ from scheduling.model.constraints import (
 )
 from scheduling.model.gang import GangKey, GroupKey, PendingGang
 from scheduling.model.placement import Placement
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount
+from scheduling.model.predicates import Predicate
 from scheduling.model.volume import (
     Claim,
     StorageClass,

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from coordinator.cluster.cache import ClusterCache
-from coordinator.gang.repair import overfull
+from coordinator.gang.placement_faults import overfull
 from coordinator.messages.events import Teller
 from extender.ledger import Ledger
 from extender.snapshot import watched_pod

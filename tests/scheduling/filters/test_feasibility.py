@@ -5,8 +5,8 @@ import pytest
 from scheduling.filters.feasibility import feasible, rejections
 from scheduling.model.constraints import NodeTerm
 from scheduling.model.node import Node
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import PodShape
+from scheduling.model.predicates import Predicate
 from tests.builders import columns, node, require, shape, taint, toleration
 
 DRAIN = "node.kubernetes.io/unschedulable"

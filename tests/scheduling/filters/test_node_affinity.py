@@ -7,7 +7,7 @@ import pytest
 from scheduling.filters.feasibility import feasible, rejections
 from scheduling.model.constraints import NODE_NAME, NodeTerm, Requirement
 from scheduling.model.node_terms import matches
-from scheduling.model.plugins import Predicate
+from scheduling.model.predicates import Predicate
 from tests.builders import columns, node, require, shape
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from scheduling.filters.feasibility import feasible, rejections
-from scheduling.model.plugins import Predicate
+from scheduling.model.predicates import Predicate
 from tests.builders import columns, node, shape
 
 

@@ -9,7 +9,7 @@ from scheduling.cycle import run_cycle
 from scheduling.diagnosis.holes import GpuPools, pools
 from scheduling.filters.feasibility import feasible, rejections
 from scheduling.model.node import Node, Removal
-from scheduling.model.plugins import Predicate
+from scheduling.model.predicates import Predicate
 from scheduling.model.verdict import Admitted, Refusal
 from tests.builders import columns, gang, group, node, shape, toleration
 

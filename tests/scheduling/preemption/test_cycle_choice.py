@@ -16,7 +16,7 @@ from scheduling.model.queue import (
 )
 from scheduling.model.shape.host_ports import HostPort
 from scheduling.model.verdict import Refusal, Verdict
-from scheduling.preemption.existing import AFFINITY, PORTS
+from scheduling.preemption.needs_ending_pods import AFFINITY, PORTS
 from scheduling.queueing.queues import Queues
 from scheduling.queueing.quota_tree import QuotaTree
 from scheduling.queueing.waiting import WaitingGangs

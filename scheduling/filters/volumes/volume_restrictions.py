@@ -24,8 +24,8 @@ from scheduling.filters.volumes.node_volume_limits import attach_row
 from scheduling.filters.volumes.static_volumes import StaticDemand, too_few, too_few_for_more
 from scheduling.model.constraints import NODE_NAME, VolumeNodeRestriction
 from scheduling.model.gang import Group, GroupKey, Member, PendingGang, Sharing
-from scheduling.model.plugins import Predicate
 from scheduling.model.pod import Mount, PodShape
+from scheduling.model.predicates import Predicate
 from scheduling.model.shape.node_restrictions import with_volumes
 
 Share = tuple[str, tuple[str, ...] | None]

@@ -1,16 +1,13 @@
-"""Takes slots out of a placement that cannot be had any more, or that no pod comes for."""
+"""Drops slots from a placement that its pods cannot use any more."""
 
 from collections import Counter
 from dataclasses import replace
 
-from coordinator.gang import repair
+from coordinator.gang import placement_faults
 from coordinator.gang.claims.shared import late_sharers
 from coordinator.gang.claims.slots import compared, without_claims
 from coordinator.gang.eviction.endings import covered
 from coordinator.gang.held_start.phases import Phase
-from coordinator.gang.pods import kept_slots
-from coordinator.gang.pods.kept_slots import Kept
-from coordinator.gang.pods.pod_sets import NO_PLACEMENT
 from coordinator.gang.pods.repairs import AwaitedDevices
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
 from coordinator.reconcile.pod_writes.fences import call_back, gated, may_arrive
@@ -18,11 +15,11 @@ from coordinator.reconcile.terms import trimmed
 from reservation.edits import with_homeless, without_nodes, without_slots
 from reservation.release_order import is_ordered, wave_due
 from reservation.replicas import slots_on_the_way
-from reservation.slots import Slots, slot_of, slots_of, vacant_slots
+from reservation.slots import slot_of, slots_of, vacant_slots
 from scheduling.model.placement import Placement
 
 
-def drop_lost_slots(look: Look) -> StepResult:
+def drop_unusable_slots(look: Look) -> StepResult:
     """Drop vacant slots on nodes that are gone or refuse, and those of waves that went by."""
     placement = look.view.reservation.placement
     look.view.repairs.devices = AwaitedDevices()
@@ -37,13 +34,13 @@ def _still_of_use(look: Look, placement: Placement) -> Placement:
     """What is left of a placement; a loss is looked at again while releases keep its slots."""
     view, pods, columns = look.view, look.pods, look.scene.cache.columns()
     avoided = look.scene.refusals.nodes(view.key.namespace)
-    lost = repair.lost_nodes(view, pods, columns, avoided)
+    lost = placement_faults.lost_nodes(view, pods, columns, avoided)
     view.repairs.lost_room |= bool(lost)
     left = without_nodes(placement, pods, lost) if lost else placement
-    left = repair.without_terminating_slots(left, pods, columns)
+    left = placement_faults.without_terminating_slots(left, pods, columns)
     settled = view.repairs.settled
-    left = repair.without_slots_taken_over(view, left, pods)
-    left = repair.without_stalled(view, left, pods)
+    left = placement_faults.without_slots_taken_over(view, left, pods)
+    left = placement_faults.without_stalled(view, left, pods)
     left = _with_devices(look, left)
     kept = _with_releases(look, placement, left)
     if kept is not left:
@@ -115,66 +112,7 @@ def drop_void_placement(look: Look) -> StepResult:
 
     What an earlier leader may be releasing is fenced first.
     """
-    if not repair.is_void(look.view) or may_arrive(look):
+    if not placement_faults.is_void(look.view) or may_arrive(look):
         return NOTHING_DONE
     look.view.reservation.placement = None
     return SURVEY_AGAIN
-
-
-def end_kept_slots(look: Look) -> StepResult:
-    """Drop the slots of lost pods when their time is over; not while a watch is down."""
-    view, placement = look.view, look.view.reservation.placement
-    if view.expects_pods:
-        view.repairs.kept = Kept()
-        return NOTHING_DONE  # no pod was lost
-    slots = _note_kept_slots(look)
-    over = view.repairs.kept.over(look.now)
-    sighted = look.scene.sighted
-    gone = kept_slots.ended(slots, over, view.survey.standing) if sighted else None
-    if not gone or placement is None:
-        return NOTHING_DONE
-    gone -= _of_unknown_releases(look, slots)
-    if not gone:
-        return NOTHING_DONE
-    left = without_slots(placement, gone)
-    view.reservation.placement = trimmed(look, left) if slots_of(left) else None
-    return SURVEY_AGAIN
-
-
-def _of_unknown_releases(look: Look, slots: Slots) -> Slots:
-    """Those of the kept slots that a release by an earlier leader may still take."""
-    sent = {uid: node for uid, node in may_arrive(look).items() if not node}
-    return slots_on_the_way(sent, look.pods, slots)
-
-
-def tell_kept_slots(look: Look) -> StepResult:
-    """Note for the status which slots are kept now, and until when."""
-    if look.view.repairs.kept.total:
-        _note_kept_slots(look)
-    return NOTHING_DONE
-
-
-def _slot_patience(look: Look) -> float:
-    """Seconds for which the slot of a lost pod is kept, as its queue or else the setting says."""
-    patience = patience_of_queue(look)
-    return min(patience, kept_slots.CERTAIN) if makes_no_pods(look) else patience
-
-
-def makes_no_pods(look: Look) -> bool:
-    """Say whether KubeRay can or will create no pods for the RayCluster as it is."""
-    return look.view.understood.head_lost or look.source.makes_invalid_pods
-
-
-def patience_of_queue(look: Look) -> float:
-    """Seconds for which a gang may wait for the replacements of its lost pods."""
-    said = look.timeouts.slot_seconds
-    return look.scene.patience.slot if said is None else float(said)
-
-
-def _note_kept_slots(look: Look) -> Slots:
-    view = look.view
-    placement = view.reservation.placement or NO_PLACEMENT
-    slots = kept_slots.kept_slots(placement, view.survey.standing, look.pods)
-    moment, patience = look.scene.moment, _slot_patience(look)
-    view.repairs.kept = view.repairs.kept.going_on(slots, moment, patience)
-    return slots

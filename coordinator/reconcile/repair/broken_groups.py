@@ -6,7 +6,7 @@ from coordinator.reconcile.pod_writes.fences import may_arrive
 from coordinator.reconcile.together.starts import has_begun, is_broken
 
 
-def drop_broken_set(look: Look) -> StepResult:
+def drop_broken_group(look: Look) -> StepResult:
     """Drop the placement where nothing of the set was released, and others ask anew for all.
 
     So does a new leader with a set of which an earlier one wrote a part. What that may be releasing
