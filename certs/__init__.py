@@ -1,1 +1,1 @@
-"""Issues the certificates of the HTTPS servers, and makes them known."""
+"""Issues the certificates of the HTTPS servers, and publishes their authorities."""

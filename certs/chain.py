@@ -1,7 +1,7 @@
 """Makes the certificate authority and server certificates, and says when to make them anew.
 
 Pure but for the random keys: the time is an argument, PEM bytes come out, nothing is read or
-written. What others made (chains with intermediates, RSA keys) is judged as well.
+written. It also judges chains that others made, with intermediates or RSA keys.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Reads and writes the Secret and the webhooks' configurations.
 
 Configurations are read before the Secret, and every write names the version that was read. So a
-process that was held up between the two can never put back what another one has replaced since:
-what it would write over has another version by then.
+process that was held up between the two can never overwrite what another process has replaced
+since: the version is another one by then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes a certificate and its key to disk, never half and never open to others."""
+"""Writes a certificate and its key to disk, each file at once and readable for its owner alone."""
 
 from __future__ import annotations
 

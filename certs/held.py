@@ -1,7 +1,7 @@
-"""Reads and writes the certificates in a Secret, and the roll-over that is under way.
+"""Reads and writes the certificates in a Secret, and the state of their roll-over.
 
 The whole state of the certificates lies in one Secret, so that each step is one write, and a new
-process goes on where another one was killed. What of it cannot be read counts as missing.
+process goes on where another one was killed. Unreadable parts count as missing.
 """
 
 from __future__ import annotations

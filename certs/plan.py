@@ -1,4 +1,4 @@
-"""Lists the steps in which certificates are made and replaced, and the outcome of a check."""
+"""Defines the steps in which certificates are made and replaced, and the outcome of a check."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Step(StrEnum):
-    """One step: one write to one object, after which everything is looked at anew."""
+    """One step: one write to one object, after which all objects are read anew."""
 
     CREATE = "create"
     """There is no Secret: make one."""

@@ -1,7 +1,7 @@
 """Remembers which objects could not be written, and when each is tried again. Pure.
 
-Each object is kept by itself, so one that is refused holds up no other. It is tried again after a
-pause that doubles, and is as well as before once it was as it should be.
+Each object has its own pause, so that a refused object delays no other. The pause doubles with each
+try, and ends once the object is as it should be.
 """
 
 from __future__ import annotations

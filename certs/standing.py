@@ -2,9 +2,9 @@
 
 kube-scheduler reads the authority of the extender once, when it starts. So this authority stands
 for ten years and its key is kept: server certificates are renewed below it, and no kube-scheduler
-notices. Two years before its end the next one is put beside it, in ca.crt, and signs a certificate
-for the scheduler: each kube-scheduler that is started from then on with the new files trusts both.
-The server goes over to the next authority as late as it can.
+notices. Two years before its end the next authority is added to ca.crt, and signs a certificate for
+the scheduler. From then on each kube-scheduler that is started with the new files trusts both. The
+server goes over to the next authority as late as it can.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The metrics of the coordinator.
 
-No label carries a pod or a gang: their number is unbounded. Queues are made by admins, and of the
-pools of nodes only the largest have their name. What is a `Reading` is read off the state before
-each scrape (`coordinator/shell/scrape.py`).
+No label carries a pod or a gang: their number is unbounded. Admins create the queues, and only the
+largest node pools appear by name. A `Reading` is read off the state before each scrape
+(`coordinator/shell/scrape.py`).
 """
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram

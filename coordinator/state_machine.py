@@ -100,7 +100,7 @@ class CoordinatorState:
 
 
 def _look_again_at_freed_quotas(known: Known, moment: Moment) -> None:
-    """Have gangs looked at that wait for a quota of which less is claimed; no quota changed."""
+    """Requeue gangs that wait for a quota of which less is claimed now; no quota changed."""
     for key in known.cache.foreseen.take_freed():
         view = known.views.get(key)
         if view is not None and view.held.problem is not None:

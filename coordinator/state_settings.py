@@ -1,4 +1,4 @@
-"""Holds what the state machine is built with, as a value that can be written and read again."""
+"""Holds the settings of the state machine as a value that recordings can store and restore."""
 
 from dataclasses import dataclass
 

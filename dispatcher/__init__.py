@@ -1,5 +1,5 @@
 """Sends gangs to one of several clusters.
 
-`protocol` has the rules by which a gang runs on one of them, once; coordinators of members go by
-them, too. All that talks to API servers is in `shell`, the other modules are pure.
+`protocol` has the rules by which a gang runs on one cluster, once; coordinators of members follow
+the same rules. `shell` has all code that talks to API servers, and the other modules are pure.
 """

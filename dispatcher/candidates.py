@@ -1,7 +1,7 @@
-"""Chooses the members that are asked for a gang, the best first, and says why others are not.
+"""Ranks the members to ask for a gang, and says why the other members are not asked.
 
-Members whose GangQueue shows room for it come first. Of equals those that the queue names come
-first, in its order, and of the others those with the fewest gangs. Pure.
+Members whose GangQueue shows room for the gang come first. Among equals come the members that the
+queue names, in its order, and then those with the fewest gangs. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Builds the objects that a member gets for an original: its GangOffer and its copy. Pure."""
+"""Builds a member's objects for an original on the manager: its GangOffer and its copy. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,6 +1,7 @@
 """Chooses the gangs that leave a drained member, one at a time, in the order of preemption. Pure.
 
-The least urgent goes first, and of equals the newest. One that no other member takes stays.
+The least urgent gang goes first, and among equals the newest. A gang that no other member takes
+stays.
 """
 
 from collections.abc import Iterator

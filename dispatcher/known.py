@@ -1,4 +1,4 @@
-"""Keeps what is known of members, queues, and the Ray objects that may be sent. Pure."""
+"""Keeps the known state of members, of queues, and of Ray objects that may be sent. Pure."""
 
 from collections.abc import Iterable, Iterator
 

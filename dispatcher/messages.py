@@ -1,8 +1,8 @@
 """Defines the events and actions of the dispatcher's state machine.
 
-An action is of one Ray object, named by its uid, and of one lane: what is written about it on the
-manager, or what is written for it on one member. Each lane has one under way at most. Its `ticket`
-comes back with the result; a result with another ticket is of an earlier term or connection.
+An action belongs to one Ray object, named by its uid, and to one lane: the writes about it on the
+manager, or the writes for it on one member. Each lane has at most one action under way. The result
+carries the `ticket` of its action; another ticket means an earlier term or connection.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""What the object on the manager says of its copy on a member. Pure.
+"""Works out the status of an object on the manager from its copy on a member. Pure.
 
-The status of a RayJob has no conditions, and that of an AppWrapper has those of its generation:
-where they run is in their Gangs alone.
+The status of a RayJob has no conditions, and that of an AppWrapper has only those of its
+generation, so only their Gangs show where they run.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Settling:
-    """The status of a copy that is not told yet. Times are monotonic seconds."""
+    """The status of a copy that the original does not show yet. Times are monotonic seconds."""
 
     status: Json | None = None
     since: float = 0.0
@@ -45,7 +45,7 @@ class Settling:
         return min(self.changed_at + SETTLES, self.since + LONGEST)
 
     def end(self) -> None:
-        """Take it that what is told is right."""
+        """Note that the original shows the right status."""
         self.status = None
 
 

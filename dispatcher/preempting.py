@@ -1,4 +1,4 @@
-"""Decides which member may stop gangs for one that none has room for, and tells it. Pure."""
+"""Chooses the member that may stop gangs for a gang without room anywhere, and tells it. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -42,19 +42,22 @@ def let_stop_gangs(
 
 
 def given_of(dispatch: GangDispatch) -> Given | None:
-    """Return who has leave by the record."""
+    """Return the permission that the record holds."""
     found = dispatch.stops_gangs
     return Given(found.cluster, moment_of(found.until)) if found is not None else None
 
 
 def not_over(dispatch: GangDispatch, wall: float) -> StopsGangs | None:
-    """Return what the record of any later attempt has to say of it, too."""
+    """Return the permission that the record of a later attempt must hold as well."""
     given = given_of(dispatch)
     return None if given is None or given.is_over(wall) else dispatch.stops_gangs
 
 
 def found_on_members(look: Look) -> StopsGangs | None:
-    """Return who had leave last where the record was lost; until when here is not known."""
+    """Return the last permission that members know of where the record was lost.
+
+    Its end on the manager's clock is not known, so it gets the longest possible one.
+    """
     told = [(each.may_stop_until, name) for name, each in look.all_answers() if each.may_stop_until]
     longest = look.moment.wall + LEAVE_SECONDS + CLOCK_SECONDS
     return written(Given(max(told)[1], longest)) if told else None

@@ -1,4 +1,4 @@
-"""What is kept of the objects that the dispatcher watches, on the manager and on members. Pure."""
+"""Reads the parts of objects that the dispatcher keeps, on the manager and on members. Pure."""
 
 import contextlib
 import hashlib
@@ -38,9 +38,9 @@ MANAGER, ORIGIN, SENT = names.MANAGER, names.ORIGIN, names.SENT
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What of an object its user may change while it runs, and is carried to its copy once.
+    """The parts of an object that its user may change while it runs, carried to its copy once.
 
-    Of a RayService that is all of its spec: KubeRay upgrades it.
+    For a RayService this is the whole spec, because KubeRay upgrades it.
     """
 
     suspend: bool = False

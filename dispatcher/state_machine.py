@@ -1,7 +1,7 @@
-"""Lets each Ray object that is sent to members go on, as the leader of one term. Pure.
+"""Brings each Ray object that is sent to members forward, as the leader of one term. Pure.
 
-Events and the moment go in, actions come out. An object is looked at when something of it
-changed or its moment has come; a member that does not answer holds up what waits for it alone.
+Events and the moment go in, actions come out. An object is looked at when something of it changed
+or its moment has come. A member that does not answer delays only the objects that wait for it.
 """
 
 import heapq
@@ -234,7 +234,7 @@ class DispatcherState:
         return messages.Act(view.uid, lane, self._tickets, deed)
 
     def _renew(self, name: str, moment: Moment) -> Iterator[messages.TakeLease]:
-        """Have what a member stamped written back, where gangs stop there without that."""
+        """Write a member's stamp back where gangs stop there without it."""
         member, lease = self.known.members[name], self._leases.setdefault(name, _Lease())
         if not member.up or lease.due > moment.now:
             return
@@ -247,7 +247,7 @@ class DispatcherState:
     def _take_lease(
         self, asked: messages.TakeLease, moment: Moment, wakes: list[float]
     ) -> Iterator[messages.TakeLease]:
-        """Have the term written on a member, once for all gangs that need it."""
+        """Write the term on a member, once for all gangs that need it."""
         lease = self._leases.setdefault(asked.member, _Lease())
         if lease.ticket:
             return

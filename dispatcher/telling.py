@@ -1,4 +1,4 @@
-"""Decides what is told of one object on the manager: status, Warnings, what members say. Pure."""
+"""Decides what to report on one object on the manager: status, Warnings, members' answers. Pure."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -33,7 +33,7 @@ WAITS_TOLD_EVERY = 30.0
 
 
 def told(look: Look) -> Iterator[Written]:
-    """Yield what is told of an object that can be written now."""
+    """Yield the reports on an object that can be written now."""
     original, turn = look.view.original, look.view.turn
     if original is None or original.is_going or turn is None:
         return
@@ -53,7 +53,7 @@ def told(look: Look) -> Iterator[Written]:
 
 
 def _record_told(look: Look, original: Original, dispatch: GangDispatch) -> GangDispatch:
-    """Return the record with what members say of the gang by now."""
+    """Return the record with the members' latest answers on the gang."""
     if not dispatch.is_open:
         return dispatch
     if dispatch.cluster:
@@ -92,7 +92,7 @@ def _trouble(look: Look, cluster: str, phase: str) -> str:
 
 
 def _mirrored(look: Look, original: Original, turn: Turn) -> Iterator[Written]:
-    """Have the original say how its copy is, or that there is none any more."""
+    """Write into the original the status of its copy, or that there is no copy any more."""
     record = turn.dispatch
     ended = record if record is not None and record.end else None
     cluster = ended.cluster if ended is not None else look.view.cluster

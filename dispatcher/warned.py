@@ -1,7 +1,7 @@
-"""Chooses the Warnings of a member that are told of the objects on the manager. Pure.
+"""Selects the Warnings of a member that are repeated on the objects on the manager. Pure.
 
-A user of the manager may have no access to the member. A Secret that is missing there, or an image
-that cannot be pulled, is seen in the Events of pods alone.
+A user of the manager may have no access to the member, and only the Events of pods there show a
+missing Secret or an image that cannot be pulled.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ MADE = ("Pod", "ReplicaSet", "Job", RAY_CLUSTER)
 
 @dataclass(slots=True)
 class Warnings:
-    """What is told of one object."""
+    """The Warnings of one object: those reported, and those still to report."""
 
     told: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By reason the text that was told last, and when."""

@@ -1,1 +1,1 @@
-"""Writes into waiting Gangs when they will start."""
+"""Forecasts when waiting gangs will start, and writes that into their Gangs."""

@@ -1,7 +1,8 @@
 """Puts the parts of the forecaster together, from start to stop.
 
-Rounds follow one another: a picture is read, run forward, and what moved is written. Nothing waits
-for it, and it knows nothing from one round to the next.
+Rounds follow one another: each reads a picture of the cluster, runs it forward, and writes the
+estimates that moved. Nothing waits for the forecaster, and it knows nothing from one round to the
+next.
 """
 
 import asyncio

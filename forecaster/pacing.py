@@ -1,4 +1,4 @@
-"""Paces the rounds: so much rest that their CPU stays a small share of a core. Pure."""
+"""Sets the pause between rounds, so that their CPU stays a small share of a core. Pure."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Reads the picture that is forecast, with the rights of the program's own account."""
+"""Reads the picture of the cluster for a forecast, with the rights of the program's own account."""
 
 from collections.abc import AsyncIterator, Iterable, MutableSequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""Decides what is written into which Gang: new estimates, those that moved, those that are old.
+"""Selects the estimates to write into Gangs: new ones, those that moved, and old ones.
 
-Whatever it needs to know of earlier rounds stands in the Gangs themselves. Pure.
+The Gangs themselves hold all that it needs to know of earlier rounds. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

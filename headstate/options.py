@@ -1,4 +1,4 @@
-"""Decides what a labelled Ray object may say of fault tolerance, and writes its options. Pure.
+"""Checks the fault tolerance that a labelled Ray object asks for, and writes its options. Pure.
 
     new, old ──judge──▶ Untouched | Written | Refused
 

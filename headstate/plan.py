@@ -1,4 +1,4 @@
-"""Decides what the servers of Redis and the Secrets need, from what was seen of them. Pure."""
+"""Plans the changes of Redis servers and Secrets from their observed state. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Users of Redis: name, password and rights of each, from its RayCluster's uid alone. Pure.
+"""Derives name, password and rights of Redis users from RayCluster uids and Muster's keys. Pure.
 
-Redis keeps users on each server by itself and does not replicate them, so what is wanted is
-compared with what each server has. Nothing that a tenant wrote goes into a name or a pattern.
+Each Redis server keeps its own users and replicates none, so the wanted users are compared with
+those of each server. Nothing that a tenant wrote goes into a name or a pattern.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says which devices are still to be allocated for the pods of a gang, and for its vacant slots."""
+"""Lists the device claims still to be allocated for the pods of a gang and for its vacant slots."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -16,9 +16,9 @@ ByKind = Mapping[tuple[str, str], ObservedPod]
 
 
 def claims_of(pod: ObservedPod, index: DeviceIndex, node: Node | None = None) -> Claims | None:
-    """Return what a pod is still to be allocated on a node; None where a claim is not there.
+    """Return the claims still to be allocated for a pod on a node; None where one does not exist.
 
-    Without a node what it asks for as extended resources is left out.
+    Without a node the claims for extended resources are left out.
     """
     found = claims_of_pod(pod.namespace, pod.name, pod.uid, pod.claims, index)
     if isinstance(found, ClaimNotReady):

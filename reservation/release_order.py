@@ -1,8 +1,8 @@
-"""Says which part of a placement may be released now: wave after wave.
+"""Decides which part of a placement may be released now: wave after wave.
 
 The pods of a wave are released once all pods of earlier waves are bound; most placements have one
-wave. Of gangs that were placed as one the waves are numbered over all. This module alone reads the
-waves of a placement, all others ask it.
+wave. Gangs that were placed as one number their waves together. Only this module reads the waves of
+a placement, all others ask it.
 """
 
 from collections import Counter, defaultdict
@@ -65,7 +65,7 @@ def first_unbound(placement: Placement, pods: Iterable[ObservedPod]) -> int:
 
 
 def is_ordered(placement: Placement) -> bool:
-    """Whether some pods are released only once others are bound."""
+    """Whether some pods are released only after others are bound."""
     return bool(_last(placement))
 
 

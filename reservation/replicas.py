@@ -1,4 +1,4 @@
-"""Keeps the slots of a multi-host replica together: moved, cut and dropped whole."""
+"""Keeps the slots of a multi-host replica together: they are moved, cut and dropped as a whole."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

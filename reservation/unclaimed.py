@@ -1,4 +1,4 @@
-"""Drops the slots that no pod claims any more."""
+"""Drops the vacant slots that no pod will come for."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +26,12 @@ def without_unclaimed(
     hosts: Mapping[str, int],
     kept: Mapping[str, str],
 ) -> Placement:
-    """The placement without vacant slots that no pod will come for.
+    """Return the placement without vacant slots that no pod will come for.
 
-    Pods whose template was changed need another kind of slot than those before them. Where they and
-    all others are as many as are wanted (`counts`, by pod set), what is left over is of no use, and
-    would pass for their room. `hosts` and `kept` are as elsewhere here.
+    Pods of a changed template need another kind of slot than the pods before them. Where these and
+    all other pods are as many as wanted (`counts`, by pod set), the vacant slots of the old kind
+    are of no use, and would pass for room of the new pods. `hosts` and `kept` are as elsewhere
+    here.
     """
     left = vacant_slots(placement, pods)
     gated = [pod for pod in pods if pod.gated and pod.alive]

@@ -1,1 +1,1 @@
-"""Shared by every program: settings, HTTPS servers, certificates. Nothing of Kubernetes."""
+"""Code shared by every program: settings, HTTPS servers, certificates. Nothing of Kubernetes."""

@@ -1,11 +1,11 @@
 """Limits how many connections a server has, and how long each may take.
 
-A port has a limit of connections, and each connection a deadline for what is to come next: the
-handshake, the headers, the body, the next request. Where a new connection finds the port full,
-another one is closed: the one that has made no progress for longest, among those without a complete
-request. A connection whose request is being answered is never closed. So callers that send nothing,
-or not all, keep no other caller out, and their memory is bounded. What is not accepted yet waits in
-the kernel.
+A port has a limit of connections. Each connection has a deadline for its next part: the handshake,
+the headers, the body, the next request. When a new connection finds the port full, the server
+closes another one: among those without a complete request, the one that has made no progress for
+longest. A connection whose request is being answered is never closed. So callers that send nothing,
+or incomplete requests, keep no other caller out, and their memory is bounded. Connections that are
+not accepted yet wait in the kernel.
 """
 
 import asyncio

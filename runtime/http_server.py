@@ -1,7 +1,7 @@
 """Starts and stops the servers of a program, and says whether it is ready.
 
-What runs beside the server is started first and ended last, and nothing that ends is passed over:
-a task that stops while the server is to go on is a bug, and ends the program.
+Tasks beside the server start before it and end after it. The end of any of them is noticed: a task
+that stops while the server is to go on is a bug, and ends the program.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Holds the settings of a program of which one replica leads."""
+"""Holds the settings of a program with several replicas, one of which leads."""
 
 import socket
 import uuid

@@ -1,8 +1,8 @@
 """Exports metrics that are computed together, right before a scrape.
 
-Gauges of prometheus_client are set label by label, and those of labels that are no more have to be
-cleared first: a page that is written meanwhile, in another thread, would lack some. A `Reading` is
-replaced as a whole.
+Gauges of prometheus_client are set label by label, and labels that are gone have to be cleared
+first: a page that another thread writes meanwhile would lack some values. A `Reading` is replaced
+as a whole.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """Divides long work on the event loop into slices of 2 ms, so that calls are answered in between.
 
-The one home of such slices: lists of the watches (`in_slices`, `one_slice`) and questions with
-whole nodes (`result_in_slices`). `settle_heap` keeps full garbage collections off the same loop.
+Lists of the watches use `in_slices` and `one_slice`, and questions with whole nodes
+`result_in_slices`. `settle_heap` keeps full garbage collections off the same loop.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""Serves with the certificate on disk, and changes it while it runs.
+"""Serves with the certificate on disk, and takes up a new one while the server runs.
 
-The context that listens holds no certificate. Each handshake is moved, in the callback that
-OpenSSL calls whether or not the caller names a host, to the context built from the newest good
-pair of files. A pair is tried in a fresh context: loading a mismatched pair into a context in use
-breaks that context. Whether a caller must show a certificate is settled by the listening context,
-and which authorities may have signed it by the other.
+The listening context holds no certificate. OpenSSL calls back in each handshake, whether or not the
+caller names a host. The callback moves the handshake to the context built from the newest good pair
+of files. A pair is tried in a fresh context: loading a mismatched pair into a context in use breaks
+that context. The listening context settles whether a caller must show a certificate, and the other
+one which authorities may have signed it.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def load_pair(context: ssl.SSLContext, certificate: Path, key: Path, now: dateti
 
 
 def demand_certificate(context: ssl.SSLContext, client_ca: Path) -> None:
-    """Have callers show a certificate of one of the authorities in a file."""
+    """Require callers to show a certificate of one of the authorities in a file."""
     try:
         context.load_verify_locations(client_ca)
     except OSError as error:  # ssl.SSLError is one, too

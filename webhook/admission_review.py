@@ -1,4 +1,4 @@
-"""Reads AdmissionReviews, of whatever object, and writes the answers."""
+"""Reads AdmissionReviews of any object, and writes the answers."""
 
 import base64
 import re

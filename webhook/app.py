@@ -1,7 +1,8 @@
 """Answers reviews over HTTPS, within their deadline.
 
-A review is answered with an AdmissionReview. What is not a review gets a 4xx and a JSON message.
-What cannot be found out before the deadline is refused, never allowed: KubeRay tries again.
+A review is answered with an AdmissionReview. A request that is no review gets a 4xx and a JSON
+message. A review whose facts are not known before the deadline is refused, never allowed: KubeRay
+tries again.
 """
 
 from __future__ import annotations

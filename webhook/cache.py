@@ -1,7 +1,7 @@
-"""Keeps RayClusters, namespaces and AppWrappers, and looks up what is missing in time.
+"""Caches RayClusters, namespaces and AppWrappers, and reads missing ones before the deadline.
 
-Reflectors hold the marks of all of them, metadata only; AppWrappers where a setting says so. What
-they do not hold is read from the API server: one GET at a time for each object, however many
+Reflectors hold the metadata of all of them, those of AppWrappers only where a setting says so. An
+object that they lack is read from the API server: one GET at a time for each object, however many
 reviews wait for it.
 
 A GET is shared only among reviews that name the same uid: the RayCluster existed before the first

@@ -1,7 +1,7 @@
-"""Answers reviews of Ray objects with the label for fault tolerance of their heads.
+"""Answers reviews of Ray objects that are labelled for fault tolerance of their heads.
 
-A RayCluster is told where its head keeps its state; RayJobs and RayServices are checked. Nothing
-is read for it and nothing is remembered: the program `headstate` sees to the user in Redis.
+A RayCluster gets the options that say where its head keeps its state; RayJobs and RayServices are
+checked. The review reads and remembers nothing: the program `headstate` sees to the user in Redis.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Answers reviews of RayClusters over HTTPS: suspended until admission, or left alone.
+"""Answers reviews of RayClusters over HTTPS: suspends them until admission, or leaves them alone.
 
-Nothing is refused here, and nothing waits for long: a RayCluster that is not held has its pods
-gated, as if this did not exist. Of a group of gangs that cannot be, whoever creates it is warned.
+It refuses nothing and never waits for long: a RayCluster that is not held has its pods gated, as if
+this review did not exist. The creator of a RayCluster is warned of faults in its group annotations.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Decides the review of a RayCluster: suspend it until its gang is admitted, or leave it alone.
 
-Held is what asks for it, what starts together with others, and what no ResourceQuota of its
-namespace has room for now: its pods would take a part of the quota that no gang could use.
+A RayCluster is held if it asks for that, if it starts together with others, or if a ResourceQuota
+of its namespace lacks room for it now: its pods would take a part of the quota that no gang could
+use.
 
 Pure and synchronous, as the review of pods is: where a namespace or a RayJob has to be read, the
-answer is what to read. What cannot be found out is left alone: KubeRay then creates the pods, and
-they are gated.
+answer names it. A RayCluster whose facts cannot be read is left alone: KubeRay then creates the
+pods, and they are gated.
 
     body ──read_hold_review──▶ HoldReview | BadReview
     HoldReview, Queues, what was read ──decide_hold──▶ Hold | Leave | Read
@@ -182,7 +183,7 @@ def decide_hold(
 
 
 def warnings_of(review: HoldReview) -> list[str]:
-    """Say what is wrong with the group that a RayCluster names; its gang waits for that as well."""
+    """Return the faults of the group that a RayCluster names, for which its gang waits as well."""
     annotations = review.cluster.metadata.annotations if review.cluster is not None else {}
     return [Problem(*each).message for each in together_faults(annotations)]
 

@@ -1,7 +1,7 @@
 """Remembers for a minute which rights an account of Muster holds.
 
-Each AppWrapper needs the same few, and they change when an operator changes a ClusterRole. If a
-right was taken away meanwhile, the creation of the object fails later, with the reason.
+All AppWrappers need the same few rights, and these change when an operator changes a ClusterRole.
+If a right was taken away meanwhile, the creation of the object fails later, with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Defines whose a pod is: its RayCluster or AppWrapper, and its namespace."""
+"""Defines the owner of a pod: its RayCluster or AppWrapper, and its namespace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""Says whether the ResourceQuotas of its namespace lack room for a RayCluster that is created.
+"""Checks whether the ResourceQuotas of a namespace lack room for a new RayCluster.
 
-Pure. A quota that could never hold all of its pods is left to the coordinator, which knows the
-gang's minimum. What cannot be foreseen lacks nothing: its pods are created, and some are refused.
+Pure. A quota that could never hold all pods of the RayCluster is left to the coordinator, which
+knows the gang's minimum. A RayCluster that cannot be foreseen lacks nothing: its pods are created,
+and some are refused.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,7 +18,7 @@ from kube.ray.pod_templates import UnreadableTemplate, head_template, worker_tem
 
 
 def lacks_room(cluster: RayCluster, quotas: Collection[ResourceQuota]) -> bool:
-    """Say whether all of its pods would be within the limits, and are not beside what is used."""
+    """Say whether the limits have room for all its pods, but not beside the present usage."""
     found = _foreseen(cluster) if quotas else None
     if found is None:
         return False

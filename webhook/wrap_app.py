@@ -1,7 +1,7 @@
 """Answers reviews of AppWrappers over HTTPS: notes the creator, and checks the creator's rights.
 
-What is wrapped is created later by another account, so what the user may create is asked now, of
-the API server. What it does not answer in time is refused: the client tries again.
+Another account creates the wrapped objects later, so the API server is asked now what the user may
+create. Without its answer in time the AppWrapper is refused: the client tries again.
 """
 
 from __future__ import annotations

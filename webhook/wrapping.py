@@ -1,4 +1,4 @@
-"""Decides the review of an AppWrapper: its creator, and which of its objects need a check.
+"""Decides the review of an AppWrapper: notes its creator, and lists the objects that need a check.
 
 Pure and synchronous. Two rules of the API server ask. One may change the AppWrapper: the note of
 its creator is written over whatever was there. The other sees what is stored in the end: the note

@@ -1,7 +1,7 @@
-"""Keeps what decides how the pods of a namespace are admitted: LimitRanges, RuntimeClasses, quotas.
+"""Keeps the LimitRanges, RuntimeClasses and ResourceQuotas that govern the admission of pods.
 
-Only pods that do not exist yet are judged by it. What is out of date here does no harm: the pods
-then come otherwise than foreseen, or not at all, which is seen.
+They serve to foresee pods and claims that do not exist yet. A stale rule does no harm: the pods
+then come otherwise than foreseen, or not at all, and the coordinator sees that.
 """
 
 from collections import defaultdict

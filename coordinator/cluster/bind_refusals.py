@@ -1,9 +1,9 @@
-"""Remembers nodes that kube-scheduler recently refused though they seemed to have room.
+"""Remembers nodes on which kube-scheduler recently refused a pod though they seemed to have room.
 
-It may know what Muster does not: another extender says no, or a watch of ours lags. A pod that was
-deleted for it would be placed on the same node again. So the node is avoided for pods of its shape
-in its namespace, until the node changes or some time has passed. A new leader knows nothing of it,
-which costs one more try.
+kube-scheduler may know what Muster does not: another extender refuses the node, or a watch of
+Muster lags. The refused pod is deleted, and its replacement would get the same node again. So
+Muster avoids the node for pods of this shape in this namespace, until the node changes or some time
+has passed. A new leader knows no refusals, which costs one more try.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Keeps the observed state of the cluster, and sums over it.
 
-Observed facts only: pods, nodes, Ray clusters, Gang objects, namespaces, priority classes.
-What was decided but not yet seen lives in `state`, apart from this, so that a late watch
-event can never undo a decision. A pod event that is older than what is known (the answer to
-our own patch came first) or that speaks of a pod already gone is ignored.
+It holds observed facts only: pods, nodes, Ray clusters, Gang objects, namespaces, priority classes.
+Decisions whose effect is not seen yet live in `state`, apart from the cache, so that a late watch
+event can never undo a decision. The cache ignores a pod event that is older than what it knows (the
+answer to the coordinator's own patch came first), and one about a pod that is already gone.
 """
 
 from collections import Counter, defaultdict
@@ -109,10 +109,10 @@ class ClusterCache:
         return pod
 
     def renew_pod(self, pod: ObservedPod, teller: Teller) -> bool:
-        """Take in another version of a pod; False, and nothing done, where it says any news.
+        """Take in another version of a pod; return False, and do nothing, where it brings news.
 
-        Most of what a watch tells of pods that run is such a version. That of a gated pod is news:
-        it is what the next patch is tested against.
+        Most versions of running pods bring none. A new version of a gated pod is always news,
+        because the next patch is tested against it.
         """
         known = self.pods.get(pod.key)
         if known is None or known.gated or pod.gated or _older(pod, known):

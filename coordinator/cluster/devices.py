@@ -1,6 +1,6 @@
-"""Keeps what was observed of devices by claim, and which gangs have pods that ask for some.
+"""Keeps the observed devices and claims, and which gangs have pods that claim devices.
 
-Where no pod of a gang does, nothing is watched and nothing is here.
+While no gang claims devices, the coordinator watches none of them, and nothing is kept here.
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,9 @@
 """Indexes held gangs by namespace: pods to come, their constraints, volumes, claims and quota.
 
-Where such a gang is placed, its pods will take of the ResourceQuotas of the namespace once they are
-created. Until then no quota counts them, so they are claimed here, and no other gang is promised
-the same. To claim, and to judge a gang beside all claims, costs the same however many there are.
+Once such a gang is placed, its pods will use the ResourceQuotas of the namespace when they are
+created. No quota counts them until then, so the index claims their amounts, and no other gang is
+promised the same quota. A claim, and the check of a gang beside all claims, cost the same for any
+number of held gangs.
 """
 
 from collections import Counter, defaultdict
@@ -147,9 +148,10 @@ class ForeseenGangs:
     # --- quotas -------------------------------------------------------------------------------
 
     def claim(self, key: GangKey, charges: Charges) -> None:
-        """Have no other gang promised what the pods of this one will take of quotas.
+        """Claim the quota that this gang's pods will take, so that no other gang is promised it.
 
-        One that changes has the others looked at: some pods counted twice, with the quota's own.
+        A changed claim makes the other gangs be looked at: some pods may have counted twice, here
+        and in the quota itself.
         """
         before = self._claims[key.namespace].put(key, charges)
         if before is not None and before != charges:

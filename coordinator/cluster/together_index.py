@@ -1,7 +1,7 @@
-"""Keeps which gangs name the same group to start together with, by namespace, the oldest first.
+"""Indexes the gangs of each start-together group by namespace and name, the oldest first.
 
-Of a group that is too large only the first few have each other looked at: so a thousand gangs that
-name one group cost no more than their number.
+Where a group is too large, a change in it requeues only its first few gangs. So a thousand gangs
+that name one group cost no more than their number.
 """
 
 from bisect import bisect_left, insort
@@ -34,7 +34,7 @@ class Mate(NamedTuple):
 
 
 class TogetherIndex:
-    """The gangs that name a group. One that is being deleted is none of its group any more."""
+    """The gangs that name a group; a gang that is being deleted has left its group."""
 
     def __init__(self) -> None:
         self._mates: dict[GangKey, Mate] = {}

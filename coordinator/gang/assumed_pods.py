@@ -1,8 +1,8 @@
-"""Lists the pods that have room on a node by a placement and are not bound yet.
+"""Lists the pods of a gang that have a node assigned and are not bound yet.
 
-Inter-pod constraints count them as they count existing pods, and a claim that only one pod may use
-may be theirs. A slot whose pod does not exist is not listed, for what the pod will be is not known
-yet; of a held gang it is, from when its RayCluster is resumed until its pods have come.
+Inter-pod constraints count them like existing pods, and they may use a claim that only one pod may
+use. A slot without a pod is not listed, because the shape of its pod is not known yet. The slots of
+a held gang are listed from the resumption of its RayCluster until its pods have come.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Derives from the pods of a gang what it asks of the next cycle, or why it cannot ask yet.
+"""Derives the request of a gang to the next cycle from its pods, or why it cannot ask yet.
 
-A gang asks for its whole minimum at once; one that was placed before asks only for what it
-has lost, and for its surplus replica by replica.
+A gang asks for its whole minimum at once. A gang that was placed before asks only for the pods that
+it has lost, and for its surplus replica by replica.
 """
 
 from collections import Counter, defaultdict

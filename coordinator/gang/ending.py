@@ -1,7 +1,7 @@
-"""Ends what is kept for a gang whose RayCluster is being deleted or gone.
+"""Reduces the reservation of a gang whose RayCluster is being deleted, and clears orphaned Gangs.
 
-KubeRay makes no more pods for it, so no slot is kept for one. Pods that are bound hold what they
-use. One that was released and is not bound yet may still be bound, so its room stays reserved.
+KubeRay makes no more pods for such a gang, so no slot is kept for one. Bound pods keep what they
+use. A pod that was released and is not bound yet may still be bound, so its room stays reserved.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ _RESERVING = ("placement", "planned")  # the fields of a status for which room i
 
 
 def on_their_way(placement: Placement, pods: Iterable[ObservedPod]) -> Placement | None:
-    """What of a placement is still of use; None where all that were released are bound or gone."""
+    """Return the slots of released pods; None where all of these pods are bound or gone."""
     taking = [pod for pod in pods if is_released(pod) and (pod.node or pod.alive)]
     if all(pod.node for pod in taking):
         return None
@@ -92,7 +92,7 @@ def clear_away(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
 
 
 def keep_queue(key: GangKey, gang: Gang, epoch: int) -> list[Action]:
-    """Have the Gang of what was opted out reserve nothing; it says in which queue pods count."""
+    """Clear the placement in an opted-out gang's record, and keep the queue of its pods there."""
     status = gang.status
     if status.reason == Reason.OPTED_OUT and not _reserves(status):
         return []

@@ -1,7 +1,7 @@
 """Decides whether a gang requests nodes from the autoscaler, and when it tries again.
 
-What was asked, and how often, stands on the ProvisioningRequest itself: one that failed stays until
-the next one is due, so that another leader goes on where this one stopped.
+The ProvisioningRequest itself records the request and the number of tries. A failed one stays until
+the next is due, so that another leader goes on where this one stopped.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
-"""Says which gated pods should be nominated to the node of their slot, and which must not be.
+"""Chooses the gated pods to nominate to the node of their slot, and those that must not be.
 
 kube-scheduler keeps the room of a nominated pod from pods of no higher priority, also while the pod
-is gated. To nominate a pod costs what its release costs, so only pods whose release lasts are. None
-is in a gang with inter-pod constraints: nominated members count on the node under test alone, which
-can make kube-scheduler refuse a member that it would take without them.
+is gated. A nomination costs as much as a release, so only pods whose release takes long get one. A
+gang with inter-pod constraints gets none: kube-scheduler counts nominated members on the node under
+test alone, and could refuse a member that it would take without them.
 """
 
 from collections.abc import Container, Iterator, Mapping

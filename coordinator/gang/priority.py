@@ -1,8 +1,8 @@
-"""Works out the priority of a gang from its pods and the class that it asks for.
+"""Works out the priority of a gang from its pods and its requested PriorityClass.
 
-As urgent as the least urgent of its pods: which priority a pod may have, ResourceQuota guards. What
-a RayCluster says beside that is guarded by nothing, so `muster.dev/priority-class` may put its gang
-further back, and further ahead only by a class that the operator allows in its namespace.
+A gang is as urgent as the least urgent of its pods. ResourceQuota guards which priority a pod may
+have, and nothing guards the annotations of a RayCluster. So `muster.dev/priority-class` may put its
+gang further back, and further ahead only by a class that the operator allows in its namespace.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Makes the source of a gang, and says what it means for the gang what that is."""
+"""Picks the GangSource for a watched object, and says what its state means for the gang."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +36,7 @@ _SOURCES: Mapping[type[RayCluster], Callable[[Any], GangSource]] = {
 
 
 def source_of(told: RayCluster) -> GangSource:
-    """Return what answers for an object that a watch told; nothing else asks what that is."""
+    """Return the GangSource of an object that a watch delivered; no other code asks its type."""
     return _SOURCES.get(type(told), RayClusterSource)(told)
 
 
@@ -61,7 +61,7 @@ def is_taken_over(source: GangSource, cache: ClusterCache) -> bool:
 
 
 def followers_of(offer: ObjectMeta, offered: Offered, cache: ClusterCache) -> list[GangKey]:
-    """Return the gangs of the RayClusters that were made for an offer."""
+    """Return the gangs of the RayClusters that were created for an offer."""
     found = ((key, cache.sources[key]) for key in cache.followers(offer.uid))
     place = offer.namespace
     return [key for key, each in found if key.namespace == place and _is_meant(each, offered)]

@@ -1,15 +1,15 @@
-"""Limits how many gangs are released at one time, and says which is next.
+"""Limits how many gangs are released at one time, and chooses the next one.
 
-From its first bound pod to its last a gang holds room and does not run. kube-scheduler takes the
-pods that are released by priority and then by age, whichever gang they are of: so of gangs that are
-released together all are partly bound for a time. Few are released at one time, in the order in
-which they were admitted, and so none before a gang that its pods have affinity to. The others have
-their placement written meanwhile, and their room is reserved.
+A gang holds room and does not run from its first bound pod to its last. kube-scheduler takes
+released pods by priority and then by age, whichever gang they belong to. So all gangs that are
+released together are partly bound for a time. Only a few gangs are released at one time, in the
+order of their admission, and so no gang before another that its pods have affinity to. Meanwhile
+the other gangs have their placement written and their room reserved.
 
-What takes long with one gang must not hold up the rest: a volume may take a minute until its pod
-can be bound. So a gang that makes no step for a second longer than kube-scheduler pauses otherwise
-gives its place to the next. How long those pauses are is learned from binds that come later, and
-forgotten by halves as gangs are given up that are not bound at all. Time is an argument.
+A slow gang must not hold up the rest: a volume may take a minute until its pod can be bound. So a
+gang gives its place to the next when it makes no step for a second longer than kube-scheduler
+usually pauses. Binds teach how long these pauses are, and each gang that is given up halves the
+learned time. Time is an argument.
 """
 
 from bisect import insort

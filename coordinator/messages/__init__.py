@@ -1,1 +1,1 @@
-"""What the state machine is told and what it asks for: events, actions, the time."""
+"""The inputs and outputs of the state machine: events, actions, the time."""

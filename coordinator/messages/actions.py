@@ -90,9 +90,9 @@ class FencePod:
 
 @dataclass(frozen=True, slots=True)
 class NominatePod:
-    """Have kube-scheduler keep the room of a gated pod on `node`; where it is empty, no more.
+    """Make kube-scheduler keep the room of a gated pod on `node`, or give it up where that is "".
 
-    `scheduler` is the kube-scheduler that is told.
+    `scheduler` is the kube-scheduler that learns of it.
     """
 
     gang: GangKey
@@ -200,7 +200,7 @@ class SuspendRayCluster:
 
 @dataclass(frozen=True, slots=True)
 class WakeKubeRay:
-    """Have KubeRay look at a RayCluster again whose pods do not come; `at` is an RFC 3339 time."""
+    """Make KubeRay look again at a RayCluster that lacks pods; `at` is an RFC 3339 time."""
 
     gang: GangKey
     cluster: RayCluster

@@ -1,4 +1,4 @@
-"""Deadlines, and how long is waited for what may mend itself."""
+"""Converts deadlines to monotonic seconds, and sets how long a repair waits before it acts."""
 
 from dataclasses import dataclass, field
 

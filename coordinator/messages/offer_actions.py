@@ -1,4 +1,4 @@
-"""The actions of the coordinator on GangOffers, and on what was created for one."""
+"""The actions of the coordinator on GangOffers, and on the objects that were created for them."""
 
 from dataclasses import dataclass
 from enum import StrEnum

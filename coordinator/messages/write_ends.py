@@ -1,4 +1,4 @@
-"""The events that tell how our own writes and questions ended: None is done, else what was said."""
+"""The events that report how writes, reads and dry runs ended: None for success, else the error."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""The queues as the leader knows them: their rules, what they hold, what waits in them."""
+"""The queues as the leader knows them: their rules, their usage, and their waiting gangs."""

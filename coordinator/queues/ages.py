@@ -1,6 +1,6 @@
-"""Knows which waiting gangs have aged: they waited too long, or were passed too often.
+"""Tracks which waiting gangs have aged: they waited too long, or were passed too often.
 
-Kept up gang by gang, so that a cycle pays for those that age and not for all that wait.
+The list is updated per gang, so that a cycle pays for the gangs that age and not for all that wait.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Counts the gangs of each queue: how many wait, how many hold anything, and what those hold."""
+"""Counts per queue how many gangs wait, how many hold resources, and what these hold."""
 
 from collections import Counter, defaultdict
 from typing import NamedTuple

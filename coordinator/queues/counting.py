@@ -1,7 +1,7 @@
-"""Says which pods of a RayCluster count against quota.
+"""Decides which pods of a RayCluster count against quota.
 
-What is compared with quota has to count the same pods everywhere: in the ledger, in what could be
-taken from gangs that run, and in what comes free when they end.
+Every comparison with quota must count the same pods: the ledger, the resources that preemption
+could take from running gangs, and the resources that come free when gangs end.
 """
 
 from coordinator.cluster.cache import ClusterCache

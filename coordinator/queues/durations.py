@@ -1,7 +1,7 @@
-"""Keeps how long gangs ran as counts by the logarithm of the time, and tells quantiles of them.
+"""Keeps a histogram of gang run times on a logarithmic scale, and computes quantiles of it.
 
-A step is a quarter of a doubling, so that what is kept is within a tenth of what was. Beyond 64
-gangs all counts are halved: what ended long ago is forgotten.
+A step is a quarter of a doubling, so a stored time is within a tenth of the real one. Beyond 64
+gangs all counts are halved, so that old run times are forgotten.
 """
 
 from collections.abc import Mapping

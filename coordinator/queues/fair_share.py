@@ -1,8 +1,8 @@
-"""Keeps what queues with fair sharing, and their namespaces, have used; for cycles and statuses.
+"""Keeps the usage of queues with fair sharing, and of their namespaces, for cycles and statuses.
 
-It lives as long as a term: the next leader goes on with what the status says, and with what is
-held when it looks, as if that had been held since. So a crash loses what gangs held that ended
-after the last write.
+The usage lives as long as a term. The next leader goes on with the usage in the queue's status, and
+takes what gangs hold at its first look as held ever since. So a crash loses the usage of gangs that
+ended after the last write.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -169,7 +169,7 @@ class FairShareLedger:
         self._next_at = moment.now
 
     def _see(self, registry: QueueRegistry, cluster: Mapping[str, int]) -> None:
-        """Have shares be those of the tree and the cluster as they are."""
+        """Bring the shares up to date with the tree and the cluster."""
         before, tree = self.shares, registry.tree
         if not self._kept:
             self.shares = None

@@ -1,4 +1,4 @@
-"""Says since when a gang is gathered or admitted, in seconds since 1970."""
+"""Reads off a gang's record since when a condition is true, in seconds since 1970."""
 
 from coordinator.gang.view import GangView
 from kube.codec.fields import moment_of

@@ -1,8 +1,8 @@
 """Counts for GangQueues how many pods of 1, 2, 4 and 8 GPUs still fit on nodes that they may use.
 
-Tenants may not list nodes: what their queue says is all that they see of the room. It moves with
-every pod of the cluster, so the queues are looked at in turn, each seldom, and only while something
-moved since its last turn.
+Tenants may not list nodes: the status of their queue is all that they see of the room. The room
+changes with every pod of the cluster, so the queues take turns, each queue seldom, and only while
+something changed since its last turn.
 """
 
 from bisect import bisect_right

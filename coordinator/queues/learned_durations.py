@@ -1,7 +1,7 @@
-"""Learns how long gangs run from those that end, by queue and namespace; for forecasts alone.
+"""Learns from ended gangs how long gangs run, by queue and namespace; for forecasts alone.
 
-It lives as long as a term: the next leader goes on with what the status of the queue says. What
-ends while no replica leads is not learned. Gangs that were stopped for others teach nothing.
+The times live as long as a term: the next leader goes on with those in the queue's status. Gangs
+that end while no replica leads teach nothing, nor do gangs that were stopped for others.
 """
 
 from collections.abc import Mapping

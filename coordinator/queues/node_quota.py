@@ -1,7 +1,7 @@
-"""Limits requests to an autoscaler to the quota that is left in the queues of the gangs.
+"""Limits node requests to an autoscaler to the quota that is left in the queues of the gangs.
 
-A gang that waits for room has taken no quota. Each may fit its queue alone; together they would
-have more nodes made than the queue lets run, for money and to no use.
+A gang that waits for room has taken no quota. Each such gang may fit its queue alone; together they
+would request more nodes than the queue lets run, at a cost and to no use.
 """
 
 from bisect import bisect_left
@@ -77,10 +77,10 @@ class NodeQuota:
         self._line = _Line(0)
 
     def ask(self, gang: PendingGang) -> bool:
-        """Have a gang ask, or wait in line to; say whether it may ask now.
+        """Let a gang ask for nodes, or put it in line; return whether it may ask now.
 
-        What it needs must be within quota beside what runs, what was asked for, and those before
-        it in line. Resources that no queue limits are free.
+        Its needs must fit the quota beside running gangs, earlier requests and the gangs before it
+        in line. Resources that no queue limits are free.
         """
         self.drop(gang.key)
         may = self._admits(gang)
@@ -90,7 +90,7 @@ class NodeQuota:
     def turn(self, gang: PendingGang) -> float:
         """Return the seconds after which a gang that waits in line is to ask again.
 
-        So some hundred a second do at most, however long the line is.
+        The pause grows with the line, so that some hundred gangs a second ask at most.
         """
         return max(NEXT_TURN, PER_PLACE * len(self._line.before(_place(gang))[0]))
 

@@ -1,4 +1,4 @@
-"""Keeps the GangQueues that were seen, which of them work, and the tree of their quota."""
+"""Keeps the observed GangQueues, the faults of those that are not active, and the quota tree."""
 
 from collections.abc import Mapping
 from dataclasses import replace

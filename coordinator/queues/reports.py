@@ -1,4 +1,4 @@
-"""Keeps what the leader writes to GangQueues: which are due, and how the last writes ended."""
+"""Keeps which GangQueues are due for a write, and how their last writes ended."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Keeps which queues select any namespace: one that selects none never has a gang."""
+"""Keeps the queues whose selectors match at least one namespace; the others never have a gang."""
 
 from collections.abc import Iterable, Mapping
 
@@ -14,13 +14,13 @@ class SelectedQueues:
         self._is_stale = True
 
     def forget(self) -> None:
-        """Have it worked out anew: namespaces changed."""
+        """Mark the set as stale, because namespaces changed."""
         self._is_stale = True
 
     def refresh(
         self, selections: Selections, namespaces: Iterable[Mapping[str, str]]
     ) -> frozenset[str]:
-        """Bring it up to date with the labels of all namespaces; return what changed."""
+        """Bring the set up to date with the labels of all namespaces; return the changed queues."""
         if not self._is_stale and selections is self._selections:
             return frozenset()
         before, self._selections, self._is_stale = self.names, selections, False

@@ -1,7 +1,7 @@
-"""Bounds how many waiting gangs of one namespace are decided: the oldest of them.
+"""Limits how many waiting gangs of a namespace take part in cycles: the oldest ones.
 
-Ten thousand gangs that one tenant makes would else cost every cycle, and each gang of others. Those
-beyond the limit take no part in cycles, and come up as older ones start or end.
+Without a limit, ten thousand gangs of one tenant would slow down every cycle, and so all other
+gangs. Gangs beyond the limit take no part in cycles, and come up as older ones start or end.
 """
 
 from bisect import bisect_left

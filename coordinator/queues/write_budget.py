@@ -1,4 +1,4 @@
-"""Bounds the writes to GangQueues: each queue seldom, and few a second over all of them."""
+"""Limits the writes to GangQueues: each queue seldom, and a few per second over all queues."""
 
 from collections import deque
 

@@ -1,1 +1,1 @@
-"""What one gang needs next, and how its status says so."""
+"""The steps that bring one gang forward, and the status that reports its state."""

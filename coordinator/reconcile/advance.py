@@ -1,7 +1,7 @@
-"""Brings one gang forward: the steps of a look at it, in their order.
+"""Runs the steps of a look at one gang, in their order.
 
-It is called whenever something that concerns the gang changed, and calling it once more changes
-nothing: each write stays marked as under way until its end is reported.
+A look follows each change that concerns the gang. Another look without a change does nothing,
+because each write stays marked as under way until its end is reported.
 """
 
 from coordinator.gang.source import opt_in_of

@@ -1,6 +1,7 @@
 """Requests nodes from an autoscaler for a gang that lacks room, if its queue says so.
 
-It is asked by one ProvisioningRequest, which goes once the gang has its place, or wants none.
+One ProvisioningRequest carries the request. It is deleted once the gang has its place, or wants
+none.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Adds the submitter to what a gang asks for, until KubeRay makes that pod."""
+"""Adds the submitter of a RayJob to its gang's request, until KubeRay creates that pod."""
 
 from collections.abc import Mapping
 
@@ -29,9 +29,9 @@ def with_its_submitter(look: Look, terms: GangTerms, asked: PendingGang) -> Pend
 
 
 def room_beside(look: Look) -> Assignment | None:
-    """Find room for the submitter of a gang that has its own: of an earlier leader's, for example.
+    """Find room for the submitter of a gang that has its placement, from an earlier leader perhaps.
 
-    None where there is none; nothing is asked to make some.
+    None where there is no room; no room is made for it.
     """
     terms, placed = look.view.understood.terms, look.view.reservation.placement
     if terms is None or placed is None:

@@ -1,1 +1,1 @@
-"""What is told of a gang: its Gang object, Events, decisions in the log."""
+"""What the coordinator reports of a gang: its Gang object, Events, decisions in the log."""

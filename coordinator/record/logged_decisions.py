@@ -1,4 +1,4 @@
-"""Keeps what was decided of a gang and is not in the log yet."""
+"""Keeps the decisions on a gang that are not in the log yet."""
 
 from collections import Counter
 from dataclasses import dataclass, field

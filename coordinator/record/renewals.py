@@ -1,8 +1,8 @@
-"""Chooses the waiting gangs whose numbers are worked out anew in a cycle.
+"""Selects, per cycle, the waiting gangs whose refusal gets fresh numbers.
 
-A gang that goes on waiting keeps the reason of the cycle that refused it, with the numbers of that
-time. Once per quiet time all of them are decided anew, so many in each cycle that no cycle is long
-and that none waits for long.
+A waiting gang keeps the reason of the cycle that refused it, with the numbers of that time. Once
+per quiet time all waiting gangs are decided anew, spread over cycles so that no cycle is long and
+no gang waits for long.
 """
 
 from collections.abc import Iterable

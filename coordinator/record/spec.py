@@ -1,4 +1,4 @@
-"""Works out the Gang object of a RayCluster, and whether the record is equal to it."""
+"""Builds the Gang object of a RayCluster, and compares it with the recorded one."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""Gives recorded statuses the form in which they are compared with those to be written."""
+"""Brings recorded statuses into the form in which they are compared with new ones."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""Tells of pods that have Muster's gate and are in no gang, by an Event on each.
+"""Writes an Event on pods that have Muster's gate and belong to no gang.
 
-A person wrote the gate into a template, or it was left on a pod whose RayCluster went without it.
-Nothing takes it off such a pod, and there is no Gang that could say so. What was told is forgotten
-with the term: the next leader tells it once more.
+A person wrote the gate into a template, or the pod stayed when its RayCluster went. Nothing
+removes the gate from such a pod, and no Gang could report it. The next leader writes the Event once
+more, because the list of reported pods lives as long as a term.
 """
 
 from dataclasses import dataclass, field

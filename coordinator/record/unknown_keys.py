@@ -1,7 +1,8 @@
-"""Tells the owner of a RayCluster of keys without a meaning: ours, and those that share GPUs.
+"""Warns the owner of a RayCluster about unknown keys of Muster, and about keys that share GPUs.
 
-Gangs and others alike: where the very key that makes a gang is misspelt there is none, and no Gang
-that could say so. What was told is forgotten with the term: the next leader tells it once more.
+It covers RayClusters that are no gangs as well: a misspelt opt-in makes no gang, and so no Gang
+could report it. The next leader warns once more, because the list of warnings lives as long as a
+term.
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
-"""Bounds what the statuses of waiting gangs cost the API server, however many wait.
+"""Limits the status writes of waiting gangs to a rate, however many gangs wait.
 
-A change waits in one of two lines until it is due and the rate leaves room for it: new reasons, and
-numbers that moved. Among numbers a wrong position goes first, then what has been wrong for longest.
-Time is an argument.
+A change waits in one of two lines until it is due and the rate leaves room for it: one line has new
+reasons, the other one numbers that moved. Among numbers a wrong position goes first, then what has
+been wrong for longest. Time is an argument.
 """
 
 from bisect import bisect_left

@@ -1,1 +1,1 @@
-"""Records what the state machine is told and what it answers, plays it again, and tells of it."""
+"""Records the events and actions of the state machine, and replays a recording."""

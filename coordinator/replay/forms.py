@@ -1,11 +1,11 @@
 """Turns values into JSON and back, driven by their types alone: the codec of recordings.
 
-A class (dataclass, msgspec Struct) becomes an object of its fields, by the names that they have in
-Python. What is empty by default is left away where it is empty; a default that says something may
-be another one in a later release, so it is written. Where a type leaves open which class it is (a
-union, a class with subclasses), the object names its kind under "is", which no field can be called.
-That is the first name of the class. A new event, action or field needs no line here, a class that
-is renamed does; a type that cannot be written is an error at once.
+A class (dataclass, msgspec Struct) becomes an object of its fields, by their names in Python. An
+empty field is left out if it is empty by default. A default that is not empty may change in a later
+release, so it is written. Where a type leaves the class open (a union, a class with subclasses),
+the object names the class under "is", which no field can be called, by the first name of the class.
+A new event, action or field needs no line here, a class that is renamed does; a type that cannot be
+written is an error at once.
 """
 
 import math

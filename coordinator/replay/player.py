@@ -1,4 +1,4 @@
-"""Plays a recording: feeds a new state machine the same steps, and compares what it answers."""
+"""Replays a recording: feeds its steps to a new state machine, and compares the actions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

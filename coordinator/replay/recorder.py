@@ -1,9 +1,9 @@
 """Writes a recording while the coordinator runs.
 
-Lines are made at once, for what they are made of goes on changing, and written by a thread of their
-own: the loop never waits for the disk. What is written survives the process; a kill -9 loses what
-came within `GATHERED` before it. Nothing that goes wrong here ends the coordinator: the recording
-ends, and the log says so.
+Each line is made at once, because its objects go on changing. A thread writes the lines, so that
+the loop never waits for the disk. Written lines survive the process; a kill -9 loses those of the
+last `GATHERED`. No failure of the recorder ends the coordinator: the recording ends, and the log
+says so.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Writes decisions to the log, and what is counted and measured of them to the metrics."""
+"""Writes decisions to the log, and their counts and durations to the metrics."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
-"""Has the coordinator lead only where the definitions (CRDs) take all that it writes.
+"""Lets the coordinator lead only while the installed CRDs have every field that it writes.
 
-The API server drops fields that a definition of an older release does not know, and says nothing.
-Without `wave` or `decided` in its record a gang would wait without a reason, and the next leader
-would know less than this one wrote. So a replica that finds such a definition is not ready and does
-not lead; in a rolling update the replicas of the release before go on. Whoever may not read the
-definitions takes them for right: a ClusterRole of an older release must not stop a cluster. What a
-definition drops of the spec of a GangQueue is told in the log alone: users write it.
+The API server silently drops fields that a CRD of an older release does not know. Without `wave` or
+`decided` in its record a gang would wait without a reason, and the next leader would know less than
+this one wrote. So a replica that finds such a CRD is not ready and does not lead; in a rolling
+update the replicas of the older release go on. A replica that may not read the CRDs takes them for
+right: a ClusterRole of an older release must not stop a cluster. For the spec of a GangQueue the
+log alone names the dropped fields, because users write it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Times the parts of a cycle: the state machine says when one is done, and has no clock itself."""
+"""Measures the parts of a cycle: the state machine has no clock and only reports their ends."""
 
 import time
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Tells the holder of kube-scheduler's Lease, which is another one after each of its starts."""
+"""Reports the holder of kube-scheduler's Lease, which changes with each of its starts."""
 
 import asyncio
 from collections.abc import Callable, Iterable

@@ -1,8 +1,8 @@
-"""Reads off the state what metrics tell of it, and writes the page.
+"""Reads the metrics off the state before each scrape, and writes the page.
 
-What is read costs the same for ten gangs and for ten thousand: it is kept up as gangs are looked
-at. GPUs are counted over arrays of all nodes. The page is written in another thread, so that the
-loop goes on meanwhile.
+A read costs the same for ten gangs and for ten thousand, because looks at gangs keep the counts up
+to date. GPUs are counted over arrays of all nodes. Another thread writes the page, so that the loop
+goes on meanwhile.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ def _read_shared(state: CoordinatorState) -> None:
 
 
 def _read_queues(state: CoordinatorState) -> None:
-    """Of the queues that have an object: what waits in them, what they use, and their quota."""
+    """Read for the queues with an object their waiting gangs, their usage and their quota."""
     tree, pending = state.known.queues.tree, state.known.reports.census.pending
     usage = usage_of(tree, state.known.quota.held(tree))
     metrics.QUEUE_PENDING.read({(name,): pending[name] for name in state.known.queues.objects})

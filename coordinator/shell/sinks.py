@@ -1,4 +1,4 @@
-"""Turns what watches tell into events of the state machine."""
+"""Turns watch events into events of the state machine."""
 
 from collections.abc import Callable, Iterable
 from functools import partial

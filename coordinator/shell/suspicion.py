@@ -1,4 +1,4 @@
-"""Opens watches again that seem to be dead without a word, while all others work.
+"""Reopens watches that seem to be dead although their connection reports no error.
 
 A connection may die so that neither side hears of it. To find that out costs one request and no
 list, for the watch goes on from its last version, so a suspicion is enough:
@@ -7,8 +7,8 @@ list, for the watch goes on from its last version, so a suspicion is enough:
 - a placement is about to be used that rests on a watch which was silent for a while;
 - no bookmark came, which the API server sends each minute.
 
-Where all is well none of these happens but the second, once a minute at most, in a cluster where
-nothing else changes. A watch that hears nothing after it was opened again is listed the next time.
+In a healthy cluster only the second of these happens: once a minute at most, while nothing else
+changes. A watch that hears nothing after it was reopened is listed the next time.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""The state machine of the coordinator in parts: what is known, taken in, reserved and decided."""
+"""The parts of the state machine: known facts, intake of events, reservations and cycles."""

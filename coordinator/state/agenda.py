@@ -65,11 +65,11 @@ class Agenda:
         self.turn_at = now if self.in_turn else None
 
     def renew_soon(self) -> None:
-        """Have the numbers of waiting gangs worked out anew when they are `QUIET_DELAY` old."""
+        """Schedule fresh numbers for waiting gangs once the numbers are `QUIET_DELAY` old."""
         self.refresh_by(self.cycled_at + QUIET_DELAY)
 
     def refresh_by(self, at: float) -> None:
-        """Have a cycle run at a moment, unless one is due before."""
+        """Schedule a cycle at a moment, unless one is due before."""
         self.refresh_at = at if self.refresh_at is None else min(self.refresh_at, at)
 
     def pass_time(self, now: float) -> None:

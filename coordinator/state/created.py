@@ -1,6 +1,6 @@
-"""Finds what was created for a GangOffer, and what is left of it. Pure.
+"""Finds the object that was created for a GangOffer, and what is left of it. Pure.
 
-That is itself a gang; or a RayJob or RayService, which makes RayClusters.
+The object is a gang itself, or a RayJob or RayService, which makes RayClusters.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _BY_SUCCESS: Mapping[bool | None, str] = {True: JOB_COMPLETE, False: JOB_FAILED,
 
 
 def of_its_name(known: Known, form: OfferForm) -> ObjectMeta | None:
-    """Return what is there of the name that an offer is about."""
+    """Return the object of the name that an offer is about."""
     place, name = form.metadata.namespace, form.successor
     if own_gang(form.kind, name):
         source = _itself(known, form)
@@ -63,7 +63,7 @@ def end_of(known: Known, form: OfferForm) -> str:
 
 
 def followers(known: Known, form: OfferForm) -> list[GangKey]:
-    """Return the gangs that are there of an offer."""
+    """Return the existing gangs of an offer."""
     return followers_of(
         form.metadata, Offered(form.kind, form.successor, is_started=True), known.cache
     )

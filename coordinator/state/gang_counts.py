@@ -1,7 +1,7 @@
-"""Counts gangs by queue, phase and reason, their kept slots, and GPU-seconds that serve none.
+"""Counts gangs by queue, phase and reason, their kept slots, and GPU-seconds held but not used.
 
-The counts are kept up gang by gang, as each is looked at, so that telling them costs the same
-whatever the number of gangs. GPU-seconds are sums over time of what changes only at a look.
+Each look at a gang updates the counts, so that a read costs the same for any number of gangs.
+GPU-seconds are sums over time of amounts that change only at a look.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""Counts the usage of one gang in its queue and in metrics, and learns from how long it ran."""
+"""Counts the usage of one gang in its queue and in metrics, and learns how long it ran."""
 
 from coordinator.gang.view import GangView
 from coordinator.queues.census import Counted, waits

@@ -107,7 +107,7 @@ def group_dependents(known: Known, keys: Iterable[GangKey]) -> set[GangKey]:
 
 
 def note_misnominated(known: Known, view: GangView, nodes: frozenset[str]) -> None:
-    """Have gangs looked at whose releases waited for the end of nominations of this one."""
+    """Requeue gangs whose releases waited for the end of this gang's nominations."""
     before = known.term.misnominated.pop(view.key, frozenset())
     if nodes:
         known.term.misnominated[view.key] = nodes

@@ -1,4 +1,4 @@
-"""Remembers which gangs wait in line as one: the first of them asks for all."""
+"""Keeps which gangs wait as one: the first of them asks for all."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from scheduling.model.verdict import Refusal
 
 
 class JoinedGangs:
-    """What each of such gangs asks for of its own, by the gang that asks for all."""
+    """The own requests of joined gangs, by the gang that asks for all."""
 
     def __init__(self) -> None:
         self._asked: dict[GangKey, tuple[PendingGang, ...]] = {}
@@ -19,7 +19,7 @@ class JoinedGangs:
         """Counts how often gangs were joined, for stamps."""
 
     def put(self, gangs: Sequence[PendingGang]) -> PendingGang | Refusal:
-        """Have gangs asked for as one; return the question, or why they cannot be joined."""
+        """Join gangs into one question; return it, or why they cannot be joined."""
         ordered = in_order(gangs)
         made = self._made.get(ordered[0].key)
         if made is None or made[0] != ordered:
@@ -34,7 +34,7 @@ class JoinedGangs:
         self._asker.update((each.key, ordered[0].key) for each in ordered)
 
     def drop(self, key: GangKey) -> Sequence[PendingGang]:
-        """Have the gangs asked for as one no more of which this is one; return them."""
+        """Dissolve the question that includes this gang; return its gangs."""
         gangs = self._asked.pop(self.asker(key), ())
         for each in gangs:
             del self._asker[each.key]
@@ -45,9 +45,9 @@ class JoinedGangs:
         self._made.pop(key, None)
 
     def asker(self, key: GangKey) -> GangKey:
-        """Return the gang that asks for a gang: mostly that itself."""
+        """Return the gang that asks for a gang: mostly the gang itself."""
         return self._asker.get(key, key)
 
     def of(self, key: GangKey) -> Sequence[PendingGang]:
-        """Return the gangs that are asked for together with one; none where it asks for itself."""
+        """Return the gangs in one question with a gang; none where it asks for itself."""
         return self._asked.get(self.asker(key), ())

@@ -1,4 +1,4 @@
-"""Holds everything the coordinator knows: what was observed, and what the leader decided."""
+"""Holds the whole state of the coordinator: observed facts and decisions of the leader."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -103,7 +103,7 @@ class OfferProgress:
     """The uids of pods and RayClusters that were deleted since its gang may run no longer."""
 
     def begin(self, replaced: str, now: float) -> None:
-        """Have a write under way; `replaced` is empty where it changes something else."""
+        """Note a write that is under way; `replaced` is empty where it changes something else."""
         self.writing, self.replaced, self.echo_by = True, replaced, now + ECHO_SECONDS
 
     def waits_for_echo(self, version: str, now: float) -> bool:

@@ -1,7 +1,7 @@
-"""Reads and stamps the Leases of managers whose gangs stop here when they are not heard of. Pure.
+"""Reads and stamps the Leases of managers whose gangs stop here without contact to them. Pure.
 
-A manager writes the stamp back; until when its gangs may run follows from the newest that it has
-read, by this cluster's own time of day.
+A manager writes the stamp back. The newest stamp that it has read, by this cluster's own time of
+day, decides until when its gangs may run.
 """
 
 from collections.abc import Iterator

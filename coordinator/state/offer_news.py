@@ -1,6 +1,6 @@
-"""Decides what an offer says of the gang that was created for it: its end, or what it lacks. Pure.
+"""Decides what a GangOffer reports of the gang created for it: its end, or what it lacks. Pure.
 
-The manager tells its user what a member says, so that a gang that only starts costs no write.
+The manager shows its user what a member reports, so a gang that is merely starting costs no write.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Answers GangOffers as their gangs are decided: the member's side of several clusters.
+"""Answers GangOffers by the decisions on their gangs: the member's side of several clusters.
 
-What may be done next with an offer is `dispatcher.protocol.offering`'s to say. Here is only what it
-takes to do that: the placement behind an offer, and what is left of what was created for it.
+`dispatcher.protocol.offering` decides what may be done next with an offer. This module has only
+what that takes: the placement behind an offer, and what is left of the objects created for it.
 """
 
 from collections.abc import Iterator

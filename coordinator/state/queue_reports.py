@@ -1,7 +1,7 @@
 """Requests the writes that GangQueues lack: their status, and the finalizer.
 
-A queue is looked at when its counts, its rules or its object changed, a moment later, so that a
-gang that starts is told of once. What is written is worked out at that time.
+A queue is looked at a moment after its counts, its rules or its object changed, so that the start
+of a gang costs one write. The status is computed at that time.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """Resumes RayJobs that Muster suspended, once KubeRay has deleted their RayClusters.
 
-All that this needs is on the RayJob: Muster's annotation, and how far KubeRay has come. A RayJob
+The RayJob shows all that this needs: Muster's annotation, and how far KubeRay has come. A RayJob
 without the annotation was suspended by its user, and is left alone.
 """
 

@@ -1,1 +1,1 @@
-"""What manager and members write, in which order, so that no gang ever runs on two of them."""
+"""The writes of manager and members, in an order that never lets a gang run on two members."""

@@ -1,7 +1,7 @@
 """Decides the next write of the dispatcher for one gang, so that it never runs on two members.
 
-Several members are asked at once. The gang is accepted on one alone, which is on record at the
-manager first. Another attempt begins only when the recorded one is known to be over.
+Several members are asked at once. Only one offer is accepted, and the manager records that member
+first. Another attempt begins only when the recorded attempt is known to be over.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,11 +1,12 @@
-"""Lets one member at a time stop gangs or ask for nodes, where none has room as it is. Pure.
+"""Permits one member at a time to stop gangs or ask for nodes, when no member has room. Pure.
 
-Each member that may take the gang has its time, in order of preference; after the last it begins
-anew. Whichever offers meanwhile is taken, with leave or without.
+Each member that may take the gang has its turn, in order of preference; after the last one the
+turns begin anew. A member that offers room meanwhile is taken, with permission or without.
 
-Who has leave until when is written on the manager's Gang before that member is told, and no other
-has it before that time is over: no leader, and no member that is cut off, has to be asked. The
-member has an end of its own, by its own clock, which a late write cannot put off.
+The manager's Gang records the permitted member and the end of its time before that member is told,
+and no other member is permitted before that end. So neither an earlier leader nor a member that is
+cut off has to be asked. The member has an end of its own, by its own clock, which a late write
+cannot put off.
 """
 
 import math
@@ -22,13 +23,13 @@ SILENT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Which member has leave, and from when another may have it (the manager's time of day)."""
+    """The member with permission, and from when another may get it (the manager's time of day)."""
 
     cluster: str
     until: float
 
     def is_over(self, wall: float) -> bool:
-        """Say whether another member may have it."""
+        """Say whether another member may get the permission."""
         return wall >= self.until
 
     def seconds_left(self, wall: float) -> float:
@@ -41,7 +42,7 @@ NOTHING = "", "", 0.0
 
 @dataclass(slots=True)
 class Leave:
-    """What one leader remembers of the leave for one gang; another one does without."""
+    """What one leader remembers of the permissions for one gang; the next leader does without."""
 
     had: set[str] = field(default_factory=set)
     """Members that had it since all had it last."""
@@ -54,16 +55,16 @@ class Leave:
     """By member that is asked since when it says nothing (monotonic seconds)."""
 
     def hear(self, said: Mapping[str, str], now: float) -> None:
-        """Take in the reasons of members that are asked, empty where one says nothing."""
+        """Take in the reasons of members that are asked, empty for a silent member."""
         self.reasons |= said
         self.silent = {name: self.silent.get(name, now) for name in said if not said[name]}
 
     def forget_reasons(self) -> None:
-        """Begin anew with what members say: it is found elsewhere, or asked for no more."""
+        """Forget the members' reasons: the gang has a place elsewhere, or is asked for no more."""
         self.reasons, self.silent = {}, {}
 
     def waits_until(self) -> float:
-        """Return when all that are asked have said why they have no room, or count as such."""
+        """Return when each asked member has given its reason, or counts as without room."""
         return max(self.silent.values(), default=-math.inf) + SILENT_SECONDS
 
     def note(self, given: Given | None) -> None:
@@ -76,7 +77,7 @@ class Leave:
         self.told = NOTHING if self.told[0] == member else self.told
 
     def next_one(self, helped: Sequence[str], wall: float) -> Given | None:
-        """Return who has it next of the members that it helps, the best first; None of none."""
+        """Return the permission of the next of the `helped` members, the best first, or None."""
         left = [each for each in helped if each not in self.had]
         if helped and not left:
             self.had, left = set(), list(helped)

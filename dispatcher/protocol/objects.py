@@ -1,4 +1,4 @@
-"""What stands written of one gang's dispatch: its record on the manager, its offers on members."""
+"""Defines the written state of a gang's dispatch: the manager's record, the members' offers."""
 
 import math
 from dataclasses import dataclass

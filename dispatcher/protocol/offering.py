@@ -1,7 +1,8 @@
 """Decides what a member's coordinator does with a GangOffer, and until when its gang may run.
 
-It alone moves an offer's phase. Where the manager's queue says `whenClusterLost: Requeue`, a gang
-may run for a time only, which the manager renews by writing the member's own stamp back.
+Only that coordinator moves the phase of an offer. Where the manager's queue says `whenClusterLost:
+Requeue`, a gang may run for a limited time. The manager renews it by writing the member's own stamp
+back.
 """
 
 from collections.abc import Iterable

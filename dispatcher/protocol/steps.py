@@ -1,4 +1,4 @@
-"""The writes of the dispatcher. Each names what it was decided on: it may arrive late, or twice."""
+"""The writes of the dispatcher: each names its basis, because it may arrive late, or twice."""
 
 from dataclasses import dataclass
 
@@ -47,7 +47,7 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """Have an offer started, if it is still the one that was read."""
+    """Ask the member to start an offer, if it is still the one that was read."""
 
     cluster: str
     attempt: int

@@ -1,4 +1,4 @@
-"""Makes the credentials of a member, of what its kubeconfig says, without a file on a disk."""
+"""Builds the credentials for a member from its kubeconfig, without files on a disk."""
 
 import contextlib
 import os

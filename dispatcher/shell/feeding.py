@@ -1,4 +1,4 @@
-"""Turns events of watches into events of the state machine."""
+"""Turns watch events into events of the state machine."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Keeps a connection to each MemberCluster, and writes into its status how that is."""
+"""Keeps a connection to each MemberCluster, and writes the connection's state into its status."""
 
 import asyncio
 import math
@@ -76,7 +76,7 @@ class Fleet:
         """When the status of a MemberCluster was written last."""
 
     def submit(self, actions: Iterable[Action]) -> None:
-        """Have actions carried out, each by the member that it is for."""
+        """Carry out actions, each by the member that it is for."""
         for each in actions:
             writer = self._writers.get(target_of_action(each))
             if writer is None:

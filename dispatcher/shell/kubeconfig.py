@@ -1,7 +1,7 @@
-"""Reads the kubeconfig of a member, which a Secret holds. Pure.
+"""Reads the kubeconfig of a member from its Secret. Pure.
 
-Nothing in it may run a program or read a file: who may write the Secret would else act as the
-dispatcher does.
+A kubeconfig may not run a program or read a file. Otherwise a user who may write the Secret could
+act with the rights of the dispatcher.
 """
 
 import base64

@@ -1,7 +1,7 @@
-"""Asks a member with the users of the manager what the creator of an object may create there.
+"""Checks on a member with the manager's users that an object's creator may create it there.
 
-The webhook of the manager notes who that is. What an AppWrapper wraps is asked for, too: the
-account that creates it on the member is another one.
+The webhook of the manager notes the creator. The check includes the objects that an AppWrapper
+wraps, because another account creates them on the member.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""Carries out what the state machine asks for, on the manager and on one member. Decides nothing.
+"""Carries out the actions of the state machine on the manager and on one member. Decides nothing.
 
-What is written for a member waits for that member alone.
+The writes for a member wait for that member alone.
 """
 
 import time

@@ -1,1 +1,1 @@
-"""All of the program that talks to Redis, Sentinel and the API server, and the clock."""
+"""The part of the program that talks to Redis, Sentinel and the API server, and reads the clock."""

@@ -1,7 +1,7 @@
 """Puts the parts of the program together, from start to stop.
 
-The watch runs in every replica. A replica that is synced, and has its keys, contends for the Lease;
-the one that leads looks after users and Secrets.
+The watch runs in every replica. A replica that is synced, and has its keys, contends for the Lease.
+The leader looks after users and Secrets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Looks at servers and RayClusters again and again, and does what is missing between them.
+"""Compares servers and RayClusters again and again, and makes the changes that are missing.
 
-One look: users on all servers, then Secrets, then Events; users and keys of RayClusters that are
-gone; the primary into the Service. Nothing is remembered that a look by another leader could not
-find out. What Redis or the API server refuses is left to the next look.
+One look writes users on all servers, then Secrets, then Events; it removes users and keys of
+RayClusters that are gone, and writes the primary into the Service. It remembers nothing that
+another leader could not find out. What Redis or the API server refuses is left to the next look.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Keeper:
         return done
 
     async def _set_passwords(self, keys: Keys) -> None:
-        """Have Muster's own users take the passwords of now; they start with those of then."""
+        """Give Muster's own users the present passwords; they start with the former ones."""
         if self._passwords == keys.administrators:
             return
         if self._is_due("passwords", AGAIN):

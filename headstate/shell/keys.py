@@ -1,4 +1,4 @@
-"""Reads keys and passwords of two mounted Secrets, and makes those where there are none."""
+"""Reads keys and passwords from two mounted Secrets, and makes them where there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Talks to the servers of Redis and the Sentinels, each within its time, none for another."""
+"""Talks to Redis servers and Sentinels, each with its own time limit, so none delays another."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Calls a state machine with what happened, and submits its actions.
+"""Feeds a state machine with events, and submits its actions.
 
-One task owns the state: it takes what has come in since it last looked, hands it over, and gives
-the actions to whoever acts in the term. It decides nothing. After each look it rests for the
-debounce, or for as long as the look took if that is longer, so that what comes in one by one is
-handled by the batch.
+One task owns the state: it takes the events since its last look, hands them to the state machine,
+and gives the actions to the executor of the term. It decides nothing. After each look it rests for
+the debounce, or for as long as the look took if that is longer, so that single events are handled
+in batches.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Waits longer from one failure to the next."""
+"""Lengthens the pause before a retry from one failure to the next."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
-"""Carries waiting writes out, a bounded number at a time, for as long as the term lasts.
+"""Carries out waiting writes, a bounded number at a time, for as long as the term lasts.
 
-Right before each is sent the leader's term is asked: a process that was stopped for a minute must
-not send what it decided before. Every outcome becomes events.
+The leader's term is checked right before each write is sent: a process that was stopped for a
+minute must not send what it decided before. Every outcome becomes events.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Orders the writes that wait to be sent: key by key, those of one key in the order they came.
+"""Orders waiting writes by key, and the writes of one key as they came.
 
-A key (a gang, an AppWrapper) whose writes have begun goes before those that begin later, so that a
+A key (a gang, an AppWrapper) whose writes have begun goes before keys that begin later, so that a
 gang's releases do not queue up behind the placements of hundreds of others: few gangs are partly
-bound at one time, and the first runs while the last is still being written down. The place is lost
-after a while, so that a key that never comes to rest cannot hold up the others.
+bound at one time, and the first runs while the last is still being written down. A key loses its
+place after a while, so that a key that never comes to rest cannot hold up the others.
 """
 
 import heapq

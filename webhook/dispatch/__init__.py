@@ -1,1 +1,1 @@
-"""Sends Ray objects to other clusters."""
+"""Reviews Ray objects that may have to be sent to other clusters."""

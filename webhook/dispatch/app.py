@@ -1,6 +1,7 @@
 """Answers reviews of Ray objects that may have to be sent to other clusters.
 
-What cannot be found out is refused: an object that KubeRay has begun with here is sent nowhere.
+A review whose facts cannot be read is refused, because an object that KubeRay has begun with here
+is sent nowhere.
 """
 
 from __future__ import annotations

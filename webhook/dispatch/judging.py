@@ -1,9 +1,9 @@
 """Judges Ray objects and AppWrappers in queues that send their gangs to other clusters. Pure.
 
-A Ray object gets the `managedBy` with which KubeRay leaves it alone, before anyone sees it without,
-and a note of its creator: a cluster with the same users is asked what that user may do there. An
-AppWrapper has that note already, and gets one that it is sent: its `managedBy` says whose it is,
-here and where it runs.
+A Ray object gets the `managedBy` with which KubeRay leaves it alone, before any controller sees it
+without. It also gets a note of its creator: a cluster with the same users is asked what that user
+may do there. An AppWrapper has that note already, and gets a note that it is sent: its `managedBy`
+names its controller, here and where it runs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def without_note(kind: str, created: Created) -> JsonPatch:
 
 
 def _created_by(created: Created, user: User) -> Judged:
-    """Note who creates a Ray object, over whatever it says of that itself."""
+    """Note the creator of a Ray object, over any such note that it has."""
     said, found = creator_note(user), created.metadata.annotations
     if isinstance(said, Deny):
         return said

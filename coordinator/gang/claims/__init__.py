@@ -1,1 +1,1 @@
-"""Claims of devices: those of the pods of a gang, their quota, and their slots between waves."""
+"""Device claims of a gang's pods: each pod's claims, their quota, the check between waves."""

@@ -1,8 +1,9 @@
-"""Says for which pods a ResourceQuota has no room for the claim that kube-scheduler makes.
+"""Finds waiting pods whose claims, once kube-scheduler makes them, would exceed a ResourceQuota.
 
-It makes one for what a pod asks for as extended resources where the node gives that by devices, and
-only once the pod was released: refused then, the pod would wait on its node for ever. The claim is
-charged beside the pod; what the quota counted of the pod is not counted twice.
+kube-scheduler makes a claim where a pod asks for extended resources and its node offers them as
+devices. It does so only after the pod's release: if the quota refused the claim then, the pod would
+wait on its node for ever. The quota charges the claim beside the pod; amounts that it already
+counted for the pod are not counted twice.
 """
 
 from collections import Counter

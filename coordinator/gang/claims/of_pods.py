@@ -1,7 +1,7 @@
-"""Finds the claims of devices of pods that wait, and gives them to their shapes.
+"""Finds the device claims of waiting pods, and adds them to the shapes of these pods.
 
-A pod whose claims are not there yet is as good as not created. What is given to a shape is what is
-to be allocated once the pod is released, and the nodes that reach what was allocated before.
+A pod whose claims do not exist yet counts as not created. A shape gets the claims to be allocated
+after the pod's release, and the nodes that reach the devices allocated before.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""Says which claims the pods of a gang share, and which of these pods wait for the first of them.
+"""Checks the claims that pods of a gang share, and holds pods back until such a claim is allocated.
 
-The pod that comes first to kube-scheduler is allocated the devices, all others find them: so one is
-released, and the rest once the claim shows what it was given.
+kube-scheduler allocates the devices for the first pod that it takes, and all other pods use the
+same ones. So one pod is released first, and the rest once the claim shows its devices.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""Compares what kube-scheduler allocated with what was foreseen, between two release waves.
+"""Compares the devices that kube-scheduler allocated with those foreseen, between release waves.
 
-A wave is released once all pods before it are bound. Which devices those got is known by then, and
-whether the others of the gang still find theirs; a pod of others may have taken some.
+A wave is released once all pods before it are bound. By then their devices are known, and so is
+whether the other pods of the gang still find theirs. A pod outside the gang may have taken some.
 """
 
 from collections import Counter, defaultdict
@@ -52,7 +52,7 @@ def compared(
     nodes: Mapping[str, Node],
     left: DevicesLeft,
 ) -> Compared:
-    """Judge the pods of the wave that is due anew, but for some that need not be judged."""
+    """Judge the devices of the wave that is due, for all pods that are not `gone_ahead`."""
     due: defaultdict[str, list[ObservedPod]] = defaultdict(list)
     for each in standing:
         for pod, node in each.with_slot:

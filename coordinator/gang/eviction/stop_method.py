@@ -1,4 +1,4 @@
-"""Chooses how a gang is stopped whole: by what made it, by evicting its pods, or not at all."""
+"""Chooses how to stop a whole gang: suspend it, delete its objects, evict its pods, or keep it."""
 
 from dataclasses import dataclass
 
@@ -28,9 +28,9 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True)
 class DeleteObjects:
-    """Have the program that created all objects of the gang delete them: the Gang asks for it.
+    """Ask in the Gang that the program that created all objects of the gang deletes them.
 
-    Whether its pods may end is asked by dry runs of their evictions, as of those that are evicted.
+    Dry runs of evictions tell whether its pods may end, as for pods that are evicted.
     """
 
 

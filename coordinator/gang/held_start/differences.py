@@ -1,4 +1,4 @@
-"""Words in what pods came otherwise than foreseen."""
+"""Describes how the pods of a gang differ from those foreseen from its templates."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Says which pods a held RayCluster will have, and whether its namespace admits all of them."""
+"""Foresees the pods of a held RayCluster, and whether its namespace admits all of them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Foresee = Callable[[GangSource, Admission], Outlook]
 
 
 def foresee(source: GangSource, admission: Admission) -> Outlook:
-    """Have the source itself work out its pods."""
+    """Let the source itself work out its pods."""
     return source.foresee(admission)
 
 

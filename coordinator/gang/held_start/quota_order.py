@@ -1,8 +1,8 @@
-"""Orders the gangs of a namespace that share its ResourceQuotas, and says which of them make way.
+"""Orders the gangs that share the ResourceQuotas of a namespace, and decides which make way.
 
-Gated pods count in a quota as pods that run. So gangs that each have a part of their pods could
-wait for each other for ever. A gang makes way only for one before it, in an order that neither
-setbacks nor pauses change: so the first has what it needs once what runs has ended, then the next.
+A quota counts gated pods like running ones. So gangs that each have a part of their pods could wait
+for each other for ever. A gang makes way only for a gang before it, and neither setbacks nor pauses
+change the order. So the first gang gets what it needs once what runs has ended, then the next.
 """
 
 from collections import Counter
@@ -114,7 +114,7 @@ class _Course:
             self.coming.update(amounts)
 
     def unpromise(self, promised: Iterable[Amounts]) -> None:
-        """Have what is promised be free, until the turn of the gangs that need it."""
+        """Free the promised quota until the turn of the gangs that need it."""
         for amounts in promised:
             self.free.update(amounts)
             self.coming.update(amounts)

@@ -1,4 +1,4 @@
-"""Keeps what gangs have and want of ResourceQuotas, by namespace, and whose turn it is there."""
+"""Keeps what each gang uses and needs of ResourceQuotas, and whose turn it is in each namespace."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping

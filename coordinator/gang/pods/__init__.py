@@ -1,1 +1,1 @@
-"""The pods of one gang: where they stand, which slots are kept, what they go through."""
+"""The pods of one gang: their standing, their slots, their repairs and their expected changes."""

@@ -1,9 +1,8 @@
 """Tells expected changes of a starting pod (bound, ready) from those that need a look.
 
-Most of what happens to the pods of a gang that starts is that: one after another they are released,
-bound and become ready. None of it changes what is to be done next, but for the last of each: so the
-gang, all of whose pods a look costs, is looked at then, or when something else happens, or a
-moment later.
+The pods of a starting gang are released, bound and become ready one after another. Only the last
+pod at each step changes what is to be done next, and a look at a gang reads all of its pods. So the
+gang is looked at after that last pod, when something else happens, or a moment later.
 """
 
 from dataclasses import dataclass, field, replace

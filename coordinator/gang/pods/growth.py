@@ -1,8 +1,8 @@
-"""Says what a gang that began asks for when it grows: surplus, which never stops what runs.
+"""Works out what a started gang requests when it grows: surplus, which stops no running gang.
 
-Replicas that a person or Ray's autoscaler adds, groups that are new or resumed, and a minimum that
-is raised are all placed beside what runs: replica by replica as they fit, or all of them at once
-where the RayCluster says so. The raised minimum counts from the gang's next start on.
+Added replicas (by a person or by Ray's autoscaler), new or resumed groups and a raised minimum are
+all placed beside the running pods: replica by replica as they fit, or all at once where the
+RayCluster says so. The raised minimum counts from the gang's next start on.
 """
 
 from collections.abc import Iterable, Mapping

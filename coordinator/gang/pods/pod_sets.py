@@ -1,7 +1,7 @@
 """Works out for each pod set which pods run, have a slot, wait or are missing.
 
-A standing is worked out anew from the pods, the placement and the RayCluster each time a gang
-changed; nothing of it is stored. Demand, status and release all read it off the same value.
+Each change of a gang works its standing out anew from the pods, the placement and the RayCluster;
+nothing of it is stored. Demand, status and release all read the same value.
 """
 
 from collections import Counter, defaultdict

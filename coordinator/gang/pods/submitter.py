@@ -1,7 +1,7 @@
-"""Adds the pod that submits a RayJob to the request of its gang, beside the pods of the gang.
+"""Adds the submitter pod of a RayJob to the request of its gang.
 
-KubeRay makes it once the whole gang runs. It is no pod of the gang: it has no gate and no pin, and
-is in no placement that is written; kube-scheduler puts it where it likes.
+KubeRay creates the submitter once the whole gang runs. It is not a pod of the gang: it has no gate
+and no pin, no written placement contains it, and kube-scheduler chooses its node.
 """
 
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""Counts of what went wrong with one gang: they outlive a leader, and it comes after others."""
+"""Counts of a gang's failures: they put the gang behind others, and outlive the leader."""

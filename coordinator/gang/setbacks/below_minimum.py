@@ -1,7 +1,7 @@
 """Counts how often a gang was stopped because it lost a part of its minimum for good.
 
-Each time is a setback: the gang waits after others for a time, which doubles where it breaks again
-soon. Times are seconds since 1970, for the count survives the leader that made it.
+Each stop is a setback: the gang waits after others for a time, which doubles if it loses its
+minimum again soon. Times are seconds since 1970, because the count outlives the leader.
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """Counts the starts of a gang that were not ready in time, and says when it may start again.
 
-The pause doubles from one to the next. After the last retry that its queue grants the gang is left
-to a person: an edit of the RayCluster's spec, or another value of `muster.dev/retry`, begins anew.
-Times are seconds since 1970, for the count survives the leader that made it.
+The pause doubles from one late start to the next. After the last retry that its queue grants, the
+gang waits for a person: an edit of the RayCluster's spec, or another value of `muster.dev/retry`,
+begins anew. Times are seconds since 1970, because the count outlives the leader.
 """
 
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""Steps of gangs whose source Muster suspends and resumes, or another program as the Gang says."""
+"""Steps of gangs whose source Muster suspends and resumes, itself or by way of another program."""

@@ -1,8 +1,8 @@
 """Keeps the quota of a gang that runs on another cluster until its attempt there is closed.
 
-The dispatcher asks clusters while the record holds a placement. What it has opened it alone closes:
-until that is read something may run there, which holds the quota. While no cluster has room the
-gang lets others have its quota, unless its queue lets nothing pass.
+The dispatcher asks clusters while the record holds a placement. It alone closes the attempts that
+it has opened. Until the coordinator reads that, the attempt may run there, which uses the quota. A
+gang for which no cluster has room gives its quota to others, unless its queue lets no gang pass.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def may_run_elsewhere(look: Look) -> bool:
 
 
 def hear_of_end(look: Look) -> StepResult:
-    """Have a gang wait anew whose attempt was closed: the quota that it had was for that one."""
+    """Make a gang wait anew after its attempt was closed: its quota was for that attempt."""
     found, view = look.source.dispatched, look.view
     if found is None or found.is_open or found.attempt <= view.reservation.closed:
         return NOTHING_DONE
@@ -38,7 +38,7 @@ def hear_of_end(look: Look) -> StepResult:
 
 
 def forget_why_back(look: Look) -> StepResult:
-    """Say no more why it came back, once it is sent away again."""
+    """Drop the reason of its return once the gang is sent away again."""
     found = look.source.dispatched
     if found is not None and found.is_recorded:
         look.view.held.tries.text = ""
@@ -46,7 +46,7 @@ def forget_why_back(look: Look) -> StepResult:
 
 
 def let_others_have_its_quota(look: Look) -> StepResult:
-    """Have a gang wait that no cluster has room for, where gangs of its queue wait for quota."""
+    """Release the quota of a gang without room on any cluster, where its queue lacks quota."""
     due, view = _lets_go_at(look), look.view
     if due is None or look.now < due or not any(map(_lacks_quota, _beside(look))):
         return NOTHING_DONE

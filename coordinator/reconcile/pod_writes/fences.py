@@ -1,14 +1,14 @@
-"""Fences gated pods whose release may be on its way, so that it fails.
+"""Fences gated pods whose release may be on its way, so that this release fails.
 
 A fence changes the pod's resourceVersion, which every release tests. The token counts up within the
 term, because an annotation that stays the same would not change the resourceVersion.
 
-A policy may refuse fences too, for ever. But no release is under way for ever. It is sent only in a
-term that is valid; our client gives it `request_timeout` (10 s) and then closes the connection; and
-the API server gives up what it has begun after `--request-timeout` (60 s), the webhooks that it
-asks included. So `Patience.arrival` (both, and 30 s) after the last release was sent, or ended
-without an answer, none can change a pod any more, fenced or not. An earlier leader sent its last
-one before this term began.
+A policy may refuse fences too, for ever. But no release is under way for ever. A release is sent
+only in a term that is valid; the client gives it `request_timeout` (10 s) and then closes the
+connection; and the API server gives up a request after `--request-timeout` (60 s), including the
+webhooks that it asks. So `Patience.arrival` (both, and 30 s) after the last release was sent, or
+ended without an answer, none can change a pod any more, fenced or not. An earlier leader sent its
+last release before this term began.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,1 +1,1 @@
-"""The steps that write down and tell how a gang stands: its Gang, and Events."""
+"""The steps that write the state of a gang to its Gang object, and report it by Events."""

@@ -1,4 +1,4 @@
-"""Drops the placement of a gang that was placed with others of which one lost its own."""
+"""Drops a gang's placement when another gang of its start-together group has lost its own."""
 
 from coordinator.gang.together import ALONE
 from coordinator.reconcile.look import NOTHING_DONE, SURVEY_AGAIN, Look, StepResult
@@ -7,10 +7,10 @@ from coordinator.reconcile.together.starts import has_begun, is_broken
 
 
 def drop_broken_group(look: Look) -> StepResult:
-    """Drop the placement where nothing of the set was released, and others ask anew for all.
+    """Drop the placement if no pod of the group was released, so that all gangs ask anew together.
 
-    So does a new leader with a set of which an earlier one wrote a part. What that may be releasing
-    is fenced first.
+    A new leader does the same with a group of which an earlier leader wrote only a part. Releases
+    that may still arrive are fenced first.
     """
     placed = look.view.reservation
     if placed.placement is None or placed.together is ALONE or not look.scene.sighted:

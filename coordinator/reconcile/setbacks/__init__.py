@@ -1,1 +1,1 @@
-"""The steps that end what went wrong, count it, and have the gang wait after others."""
+"""The steps that stop a failed gang, count the failure, and put the gang behind others."""

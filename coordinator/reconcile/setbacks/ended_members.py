@@ -1,6 +1,6 @@
-"""Has a gang stopped whole that is to end with its group, once another member of that has ended.
+"""Stops a whole gang when another member of its group has ended, if the group asks for that.
 
-Then they wait for each other again. What cannot be stopped goes on, and says so.
+The members then wait for each other again. A gang that cannot be stopped goes on, and says so.
 """
 
 from coordinator.gang.eviction.endings import Ending
@@ -13,7 +13,7 @@ from scheduling.model.verdict import Reason
 
 
 def end_with_others(look: Look) -> StepResult:
-    """Have the gang stopped whole where a member has ended that was placed with it."""
+    """Stop the whole gang if another member that was placed with it has ended."""
     view, mate = look.view, look.scene.cache.together.of(look.view.key)
     view.together.goes_on = ""
     if mate is None or not look.scene.sighted or not _ends_with_others(look):
@@ -31,7 +31,7 @@ def end_with_others(look: Look) -> StepResult:
 
 
 def _ends_with_others(look: Look) -> bool:
-    """Say whether the group of a gang began, and all of it is to end with one."""
+    """Say whether the gang's group has begun, and ends as a whole with any of its members."""
     view, group = look.view, look.view.together.group
     if group is None or not group.ends_at_once or view.eviction.whole is not None:
         return False

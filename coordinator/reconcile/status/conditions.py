@@ -1,4 +1,4 @@
-"""Works out the conditions of a gang: one aspect of it each."""
+"""Works out the conditions of a gang, each for one aspect of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

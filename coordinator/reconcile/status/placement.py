@@ -1,4 +1,4 @@
-"""The placement of a gang, as its record holds it."""
+"""Writes the placement of a gang in the form of its record."""
 
 from coordinator.record.status import filled, pruned
 from coordinator.record.urgency import (

@@ -1,7 +1,7 @@
-"""Says why each gated pod waits of a gang that has its place.
+"""Says, for a gang that already has its place, why some of its pods still keep their gate.
 
-A gang that runs is not done: workers that an autoscaler adds, or that come under annotations that
-cannot be used, keep their gate. Of each such pod the reason is told, by pod set.
+Such pods are workers that an autoscaler added, for example, or pods that came after annotations of
+the gang became unusable. Each pod set reports how many of its pods wait, and for which reason.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ def outside(terms: GangTerms | None, pods: Iterable[ObservedPod]) -> dict[str, i
 
 
 def waiting(view: GangView) -> tuple[Waits, ...]:
-    """Say of all gated pods without a slot why they wait, the pod sets in their order."""
+    """Return why gated pods without a slot wait, by pod set and in the order of the sets."""
     said = [each for pod_set in view.survey.standing for each in _of(pod_set, view)]
     said += [Waits(name, n, *_unasked(view, 0)) for name, n in sorted(view.survey.outside.items())]
     return tuple(each for each in said if each.pods)
@@ -79,7 +79,7 @@ def _held_by_others(pod_set: PodSetStanding) -> Iterator[Waits]:
 
 
 def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
-    """Speak of pods beyond those that the gang goes on with: its terms may have broken since."""
+    """Word the reason of pods beyond the requested number, or of a gang whose terms broke since."""
     if view.understood.problem:
         return Reason.MISCONFIGURED, view.understood.problem
     asked = view.queueing.asked
@@ -93,7 +93,7 @@ def _unasked(view: GangView, count: int) -> tuple[Reason, str]:
 
 
 def _asked(view: GangView, pod_set: PodSetStanding) -> tuple[Reason, str]:
-    """Speak of pods that are to come: of what was asked last, and what the cycle said to it."""
+    """Word the reason of requested pods: what hinders the request, or how the cycle answered it."""
     if isinstance(view.queueing.asked, NotReady):
         return view.queueing.asked.reason, view.queueing.asked.message
     for refusal in (view.queueing.refusal, view.queueing.left_out):

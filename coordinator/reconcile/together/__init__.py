@@ -1,1 +1,1 @@
-"""Gangs that start together: who is there, what a member waits for, and how far all are."""
+"""Gangs that start together: their members, what each waits for, their start, and their end."""

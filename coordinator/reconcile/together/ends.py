@@ -1,7 +1,7 @@
-"""Says of a gang whether it has ended as a member of its group, and how.
+"""Decides whether a member of a start-together group has ended, and how.
 
-A RayJob is one member in all of its tries, a RayService in all of its versions: between two of them
-no gang of it may be there.
+A RayJob is one member in all of its tries, and a RayService in all of its versions. Between two of
+them the member may have no gang.
 """
 
 from coordinator.cluster.together_index import Mate

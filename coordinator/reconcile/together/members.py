@@ -1,4 +1,4 @@
-"""Lists the gangs of a group that starts together, and those of them that still have to start."""
+"""Lists the gangs of a start-together group, and those that still have to start."""
 
 from operator import attrgetter
 from typing import NamedTuple

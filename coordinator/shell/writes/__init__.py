@@ -1,1 +1,1 @@
-"""Sends what the state machine asks for to the API server, and reports how it ended."""
+"""Sends the actions of the state machine to the API server, and reports how they ended."""

@@ -1,4 +1,4 @@
-"""Writes Events on the object that a gang is of, and on other objects of it."""
+"""Writes Events on the source object of a gang, and on its other objects."""
 
 import structlog
 

@@ -1,4 +1,4 @@
-"""Asks the API server whether pods could be evicted and RayJobs suspended, and for the budgets."""
+"""Tests by dry run whether pods can be evicted and RayJobs suspended, and reads the budgets."""
 
 from collections.abc import Awaitable
 from typing import TypeAlias

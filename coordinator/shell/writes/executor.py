@@ -1,4 +1,4 @@
-"""Carries actions out, and feeds back how they ended: a handler for each kind of object."""
+"""Carries out actions, by one handler for each kind of object, and reports how they ended."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable

@@ -1,7 +1,7 @@
 """Creates, patches and deletes Gangs.
 
-Where a write failed or its outcome is unknown, the Gang is read again, so that the state machine
-decides on what is really there.
+After a write that failed, or whose outcome is unknown, the Gang is read again, so that the state
+machine decides on what is really there.
 """
 
 import time

@@ -1,7 +1,7 @@
 """Creates and deletes ProvisioningRequests with their PodTemplates.
 
-The templates come first: Cluster Autoscaler reads them as soon as it sees the request. One of that
-name may be left of a try that failed, or may have been put there by a user, so it is made anew.
+The templates come first: Cluster Autoscaler reads them as soon as it sees the request. A template
+of that name may be left from a failed try, or may come from a user, so it is created anew.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Writes the answers to GangOffers, and deletes what was created for one that is closed."""
+"""Writes the answers to GangOffers, and deletes the objects that were created for closed ones."""
 
 from collections.abc import Awaitable
 

@@ -1,7 +1,7 @@
 """Patches, nominates, evicts and deletes pods.
 
-Where a patch failed or its outcome is unknown, the pod is read again, so that the state machine
-decides on what is really there.
+After a patch that failed, or whose outcome is unknown, the pod is read again, so that the state
+machine decides on what is really there.
 """
 
 import time

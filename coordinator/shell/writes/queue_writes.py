@@ -1,4 +1,4 @@
-"""Patches GangQueues; what became of them is told by their watch alone."""
+"""Patches GangQueues; only their watch reports their new state."""
 
 from typing import TypeAlias
 

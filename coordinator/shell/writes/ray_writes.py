@@ -1,4 +1,4 @@
-"""Suspends and resumes RayJobs and RayClusters; what became of them their watches tell alone."""
+"""Suspends and resumes RayJobs and RayClusters; only their watches report their new state."""
 
 from collections.abc import Awaitable
 from typing import Any, TypeAlias
@@ -118,9 +118,9 @@ class RayWrites:
         await self._client.json_patch(path, operations, as_=Present)
 
     async def _wake(self, action: WakeKubeRay) -> list[Event]:
-        """Have KubeRay reconcile a RayCluster: it does at each change of an annotation.
+        """Make KubeRay reconcile a RayCluster, as it does at each change of an annotation.
 
-        Where that fails KubeRay looks by itself, some minutes later.
+        If the patch fails, KubeRay looks by itself some minutes later.
         """
         cluster = action.cluster
         note = {"uid": cluster.metadata.uid, "annotations": {names.WOKEN: action.at}}

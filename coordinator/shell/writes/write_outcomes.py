@@ -1,4 +1,4 @@
-"""Counts how writes ended, and judges how they failed."""
+"""Counts the outcomes of writes, and classifies their failures."""
 
 from coordinator.messages.actions import (
     PatchGangSpec,

@@ -1,1 +1,1 @@
-"""A scheduling cycle: what is asked of the core, and what follows from its answers."""
+"""A scheduling cycle: the question to `scheduling`, and what follows from its answers."""

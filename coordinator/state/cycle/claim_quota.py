@@ -1,8 +1,8 @@
-"""Puts gangs off that a ResourceQuota has no claims for beside those placed in the same cycle.
+"""Postpones gangs whose claims, with those of others in the cycle, would exceed a ResourceQuota.
 
-kube-scheduler makes claims for extended resources once pods were released. A gang asks a cycle only
-if its quota has room for its claims alone; here those of all that were placed are counted, each by
-its nodes. What is put off is looked at again, and then counts the others as on their way.
+kube-scheduler makes claims for extended resources after the release of pods. A gang asks a cycle
+only if its quota has room for its claims alone. Here the claims of all gangs that the cycle placed
+are counted, each by its nodes. The next look at a postponed gang counts the others as on their way.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from scheduling.model.verdict import Admitted, Decision
 
 
 def answers_within_quota(known: Known, decisions: Iterable[Decision]) -> Iterator[Decision]:
-    """Yield the decision on each gang, but of placements only those whose claims can be made."""
+    """Yield the decision on each gang; leave out placements whose claims exceed a quota."""
     charged: dict[str, Counter[str]] = {}
     for each in decisions:
         parts = tuple(parted_decisions(known, (each,)))
@@ -35,7 +35,7 @@ def answers_within_quota(known: Known, decisions: Iterable[Decision]) -> Iterato
 
 
 def _charges(known: Known, parts: Sequence[Decision]) -> Counter[str]:
-    """Return what is charged for the claims of gangs that were placed, where there is a quota."""
+    """Return the charges for the claims of placed gangs in namespaces with a quota."""
     found: Counter[str] = Counter()
     index, cache = known.cache.devices.index, known.cache
     if not index.classes_of_resources:

@@ -1,4 +1,4 @@
-"""Says what is known of devices by claim at one moment: to a cycle, to looks, and to counts."""
+"""Collects what is known of devices and claims at one moment, for cycles, looks and counts."""
 
 from collections import Counter
 
@@ -31,7 +31,7 @@ def device_facts(known: Known) -> DeviceFacts | None:
 
 
 def class_resources(known: Known) -> ClassResources:
-    """Return the nodes with their devices by class; without any where no gang asks for some."""
+    """Return the nodes with their devices by class; without devices where no gang claims any."""
     nodes, facts = known.cache.table.view(), device_facts(known)
     if facts is None:
         return ClassResources(nodes)

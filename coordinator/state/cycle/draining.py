@@ -1,4 +1,4 @@
-"""Has the gangs end that run in queues which their admin drains, whole, in preemption's order."""
+"""Stops all running gangs of drained queues, whole and in the order of preemption."""
 
 from coordinator.gang.eviction.endings import Ending
 from coordinator.gang.view import GangView
@@ -29,7 +29,7 @@ def drain(known: Known, moment: Moment) -> list[GangKey]:
 
 
 def _end(known: Known, view: GangView, part: GangPart, moment: Moment) -> None:
-    """Have a gang end; what was being tried with it for others is chosen anew."""
+    """Decide the end of a gang; the preemption trials with it begin anew."""
     for preemptor in tuple(view.eviction.probes):
         drop_trial(known, preemptor)
     message = known.queues.stops[part.queue].in_words(part.queue)

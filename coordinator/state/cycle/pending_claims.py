@@ -1,7 +1,7 @@
-"""Lists the pods that are to come to a node and whose claims of devices are not allocated yet.
+"""Lists by node the device claims of assigned pods that are not allocated yet.
 
-kube-scheduler allocates in its own cycle, and the API server tells of it later. Until then a pod
-that was released, or that has a slot, takes devices that no object tells of.
+kube-scheduler allocates in its own cycle, and the API server reports that later. Until then a pod
+that was released, or that has a slot, takes devices that no object shows.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from scheduling.model.shape.restrictions import Claims
 
 
 def pending_claims(known: Known) -> Mapping[str, Pending]:
-    """List those of all gangs, and of pods that left theirs."""
+    """List the claims of all gangs, and of pods that left their gang."""
     found: dict[str, Counter[Claims]] = {}
     named: set[tuple[str, str]] = set()
     for key in sorted(known.cache.devices.gangs | _foreseen(known), key=str):
@@ -31,7 +31,7 @@ def pending_claims(known: Known) -> Mapping[str, Pending]:
 
 
 def _foreseen(known: Known) -> Set[GangKey]:
-    """Return the gangs that have room and no pods yet: some may ask for what a class gives."""
+    """Return the gangs that have room and no pods yet, and may claim devices."""
     by_class = known.cache.devices.index.classes_of_resources
     found = known.cache.foreseen if by_class else known.cache.foreseen.claiming
     return {key for key in found if _pods_to_come(known, key)}

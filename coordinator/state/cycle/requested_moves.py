@@ -1,8 +1,8 @@
-"""Has gangs move that an administrator asked for: `status.moves` of the gang that starts by it.
+"""Moves gangs as an administrator requested in `status.moves` of the gang that starts by it.
 
-They end as by preemption, for that gang, and only all of them. Until the time that was asked for,
-or until each has a place anew, room is kept for it. Nothing is kept, and nothing ends, where one of
-them may not be stopped, or where the gang or a node is another than it was.
+The moved gangs end as by preemption for that gang, all of them or none. Room is kept for all of
+these gangs until each moved gang has a place anew, or until the requested time. Nothing is kept,
+and no gang ends, if one of them may not be stopped, or if the gang or a node has changed since.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ class _Move:
 
 
 def promises_of(known: Known, moment: Moment) -> tuple[Promise, ...]:
-    """Return what is kept for gangs that start or move as was asked."""
+    """Return the room kept for gangs that start or move by request."""
     asked = sorted(known.cache.moves, key=str)
     return tuple(promise for key in asked for promise in _promises(known, key, moment))
 

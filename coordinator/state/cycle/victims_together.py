@@ -1,7 +1,6 @@
-"""Has preemption take gangs that were placed at once as one: all of them end, or none does.
+"""Presents gangs that were placed together to preemption as one: all of them end, or none does.
 
-Their minimums are one part, under the name of the first of them; a gang that ends already is none
-of them any more.
+Their minimums form one part under the name of the first gang. A gang that already ends is left out.
 """
 
 from collections import defaultdict
@@ -20,7 +19,7 @@ Sets = Mapping[GangKey, Sequence[GangKey]]
 
 
 def sets_of(known: Known, gangs: Iterable[GangKey]) -> Sets:
-    """Return which of some gangs are taken with others."""
+    """Return, for each of the gangs that ends only with others, all gangs of its set."""
     stamped: defaultdict[tuple[str, str], list[GangKey]] = defaultdict(list)
     for key in gangs:
         view = known.views.get(key)

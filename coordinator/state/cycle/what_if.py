@@ -1,4 +1,4 @@
-"""Asks a cycle about a gang with changed terms, and keeps nothing of the answer."""
+"""Asks whether a cycle would admit a gang with changed terms, without any effect."""
 
 from coordinator.state.cycle.run_cycle import question
 from coordinator.state.known import Known

@@ -1,1 +1,1 @@
-"""Takes events in: changes what is known, and marks the gangs that they concern."""
+"""Takes in events: updates the known facts, and marks the gangs that an event concerns."""

@@ -1,6 +1,6 @@
-"""Takes in one event: changes what is known, and marks the gangs that it concerns.
+"""Takes in one event: updates the known facts, and marks the gangs that the event concerns.
 
-`take` is the one entry; which function takes which event is the table at the end.
+`take` is the one entry; the table at the end maps each event to its function.
 """
 
 from collections.abc import Callable

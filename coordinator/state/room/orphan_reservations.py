@@ -1,8 +1,8 @@
 """Keeps reservations for released pods whose RayCluster is gone.
 
-The garbage collector takes seconds for the pods of a RayCluster that is gone, and orphaned ones
-stay. Those that were released go to their node all the same, and a release that is under way may
-arrive. Their gang has no view any more, which would reserve their room.
+The garbage collector takes seconds to delete the pods of such a RayCluster, and orphaned pods stay.
+Released pods go to their node all the same, and a release that is under way may arrive. Their gang
+has no view any more, which would reserve their room.
 """
 
 from collections import Counter

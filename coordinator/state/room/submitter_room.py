@@ -1,7 +1,7 @@
 """Reserves room for pods that submit RayJobs, from admission until they are bound.
 
-kube-scheduler puts such a pod where it likes, and other pods that have no gate may take the room:
-then nothing is kept. No record tells of it: a new leader looks for room anew.
+kube-scheduler chooses the node of such a pod, and other pods without a gate may take the room: then
+no reservation is left. No record holds the reservation: a new leader looks for room anew.
 """
 
 from dataclasses import dataclass
