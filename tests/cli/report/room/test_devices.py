@@ -242,6 +242,14 @@ def test_a_right_that_is_missing_is_named_and_the_rest_is_shown(kind: Resource) 
     assert "cpu" in done.stdout
 
 
+def test_who_may_not_read_the_settings_of_the_coordinator_sees_devices_by_the_defaults() -> None:
+    no = NotAllowed("not allowed")
+    refused = {(each, ""): no for each in ("clusterrolebindings", "deployments")}
+    found = run(FakeReader(cluster(), {**refused, ("deployments", "muster-system"): no}), "nodes")
+    assert found.exit_code == FINE
+    assert CLASS in found.stdout
+
+
 def test_where_taint_rules_are_not_served_there_are_none() -> None:
     no = NotServed("the cluster does not serve devicetaintrules")
     found = run(FakeReader(cluster(), {(DEVICE_TAINT_RULES.plural, ""): no}), "nodes")
