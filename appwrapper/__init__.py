@@ -1,1 +1,1 @@
-"""Reads AppWrappers of either generation, creates what they wrap, and words their status. Pure."""
+"""Reads AppWrappers of both generations, builds their objects, and words their status. Pure."""

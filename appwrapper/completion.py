@@ -1,7 +1,7 @@
 """Says whether an AppWrapper is finished, by the status of its objects.
 
 MCAD goes by completionstatus alone: an AppWrapper in which no item has it runs until it is deleted.
-Of CodeFlare's generation the kinds that end say so themselves.
+In CodeFlare's generation the kinds that end say so themselves.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
 """Builds the objects to create from the items of an AppWrapper, and labels their pods.
 
-Nothing of it is changed: it gets the namespace where it has none, the AppWrapper as its owner, and
-labels. A label that the item has already stays as it is: those of Muster it cannot have.
+An object is created as written, with a namespace if it has none, the AppWrapper as its owner, and
+labels. A label that the item already has stays as it is; it cannot have labels of Muster.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""Words how objects ended that are deleted some time after their end.
+"""Works out how objects ended that Kubernetes may delete some time after their end.
 
-What was read of one counts, and is written down for the next leader. Of one that was gone before it
-was read its pods may tell that it succeeded; that it failed they cannot tell, for it may have tried
-again.
+An outcome that was read counts, and is written down for the next leader. If an object was gone
+before it was read, its pods may show that it succeeded. They cannot show that it failed, because it
+may have tried again.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Caches what was read of the specs of AppWrappers: reading one may take a tenth of a second."""
+"""Caches what was read from AppWrapper specs; one spec may take a tenth of a second to read."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""Asks before something is done that cannot be undone."""
+"""Asks for confirmation before an action that cannot be undone."""
 
 import sys
 

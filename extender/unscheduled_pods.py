@@ -1,4 +1,4 @@
-"""Remembers the pods that got no node, and whether one of them would get one now.
+"""Remembers pods that got no node, and says whether one of them would get one now.
 
 kube-scheduler tries a pod that an extender refused again on an event that it watches, or after five
 minutes. The end of a reservation is no such event, so `extender/wake.py` makes one.

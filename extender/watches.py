@@ -1,4 +1,4 @@
-"""Watches pods, nodes and Gangs into the ledger, and says whether its content may be used.
+"""Feeds the ledger from watches of pods, nodes and Gangs, and says whether it can be trusted.
 
 Devices by claim are watched from the first pod on that asks for some.
 """

@@ -1,1 +1,1 @@
-"""Runs the coordinator's state machine forward on a picture. Pure."""
+"""Runs the coordinator's state machine forward on a picture of the cluster. Pure."""

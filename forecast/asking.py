@@ -1,4 +1,4 @@
-"""Asks for forecasts of one picture: the one that is expected, and those with other durations."""
+"""Runs forecasts of one picture: the expected one, and others with different durations."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

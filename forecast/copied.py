@@ -1,7 +1,7 @@
-"""Copies a state machine with all that it knows: a forecast goes on from there in several ways.
+"""Copies a state machine with all its state, so that several forecasts can go on from one point.
 
-What cannot change is shared, and what was one object is one object in the copy. A part of which
-it is not known how to copy it is an error: to share it would let two forecasts change each other.
+The copy shares what cannot change, and one object stays one object in it. A part of an unknown type
+is an error: two forecasts that share it could change each other.
 """
 
 from collections import defaultdict, deque

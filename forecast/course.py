@@ -1,4 +1,4 @@
-"""Says what came of a forecast: which gangs started, stopped and ended, when and after what."""
+"""The result of a forecast: which gangs started, stopped and ended, when and after what."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
-"""Gives the pods that a forecast binds their devices, and takes them back as the pods go.
+"""Allocates devices to the pods that a forecast binds, and frees them when the pods go.
 
-As kube-scheduler's allocator does, one pod after the other. Where it is not known what a pod is
-given, its claims stay without: they count as those of pods on their way.
+Allocation follows kube-scheduler's allocator, one pod after the other. Claims whose devices cannot
+be foreseen stay unallocated, and count like claims of pods on their way.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Runs a world forward: gangs end when they are expected to, and what follows is the product's.
+"""Runs a simulated cluster forward: gangs end as expected, and Muster's own rules decide the rest.
 
 Between two ends time alone is let pass where a gang ages, or has a setback that ends. Bounded by a
 budget: what has not happened by then is left to an estimate from the rate.

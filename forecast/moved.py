@@ -1,4 +1,4 @@
-"""Says why a gang is expected later than was told before: what overran, or came before it."""
+"""Explains why a gang's expected start is later than before: what overran, or came before it."""
 
 from collections.abc import Iterator, Mapping
 

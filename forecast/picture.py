@@ -1,4 +1,4 @@
-"""Lists what a coordinator decides on, and what its watches would tell of it at their start."""
+"""Lists the objects that a coordinator decides on, and the events of its watches at their start."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

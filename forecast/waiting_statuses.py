@@ -1,7 +1,7 @@
-"""Leaves out of a forecast what only says why gangs wait: their statuses, and Events.
+"""Leaves out of a forecast the statuses and Events that only explain why gangs wait.
 
-A real leader has gangs looked at for that after each refusal. A forecast has no reader for it, and
-no decision depends on it. Placements and what is to be stopped are written as ever.
+A real leader looks at gangs again after each refusal to write them. A forecast has no reader for
+them, and no decision depends on them. Placements and stops are written as ever.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""Watches devices by claim, from when the first pod that matters asks for some.
+"""Watches devices and claims, starting with the first relevant pod that asks for devices.
 
-Most clusters have none: nothing is asked of their API server. Once the watches run they stay, for
-claims must be known whoever made them.
+Most clusters have no such pods, and their API servers get no requests for devices. Once the watches
+run they stay, for claims must be known whoever made them.
 """
 
 import asyncio

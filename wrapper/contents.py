@@ -1,4 +1,4 @@
-"""Keeps of an AppWrapper's spec its items and the terms it runs on.
+"""Reduces the spec of an AppWrapper to its items and the terms it runs on.
 
 Templates are not kept: they are read again when an item is created. Thousands may wait.
 """

@@ -1,4 +1,4 @@
-"""Writes the outcome of a step into the status, and what a user reads while nothing is decided.
+"""Builds the status of an AppWrapper after each step, and its texts for users in between.
 
 `appwrapper.status.states` has the words of both generations for it.
 """

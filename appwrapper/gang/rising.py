@@ -1,4 +1,4 @@
-"""Works out what an AppWrapper adds to the priority of its pods, which may grow with time."""
+"""Computes the priority that an AppWrapper adds to its pods; it may grow with time."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Compares the sizes that an item declares of its pods with those read of its templates.
+"""Compares the pod sizes that an item declares with the sizes read from its templates.
 
 MCAD went by custompodresources alone. Here they serve where nothing can be read, and where both are
 known the larger amount of each resource counts.

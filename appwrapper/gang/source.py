@@ -1,8 +1,8 @@
 """Answers the questions of GangSource for an AppWrapper.
 
-The program `wrapper` creates and deletes its objects, and goes by what the Gang records alone: a
-placement beside Waiting has them created, Suspending has them deleted. What it does it writes into
-the phase first.
+The program `wrapper` creates and deletes the objects of an AppWrapper, and follows only the record
+in the Gang: it creates them on a placement beside Waiting, and deletes them on Suspending. It
+writes the phase before it acts.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Counts what is wrapped by the names that ResourceQuotas use."""
+"""Counts wrapped objects under the names that ResourceQuotas use."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an AppWrapper asks for, as read: its items, their pod sets, and what is wrong in them."""
+"""The contents of an AppWrapper as read: its items, their pod sets, and its faults."""
 
 from dataclasses import dataclass
 from enum import StrEnum

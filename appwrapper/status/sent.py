@@ -1,4 +1,4 @@
-"""Words what an AppWrapper says that another cluster is to run, while it has no copy on any."""
+"""Words the status of an AppWrapper for another cluster while no cluster has a copy of it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

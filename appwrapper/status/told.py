@@ -1,4 +1,4 @@
-"""Describes the state of an AppWrapper, whatever the words of its generation."""
+"""Describes the state of an AppWrapper in values that both generations have words for."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""`muster defrag`: which gangs, moved to other nodes, would let a waiting one start."""
+"""`muster defrag`: which gangs to move to other nodes so that a waiting gang can start."""
 
 from __future__ import annotations
 

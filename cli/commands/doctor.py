@@ -1,4 +1,4 @@
-"""`muster doctor`: whether all is there that Muster needs, and what is in its way."""
+"""`muster doctor`: whether everything that Muster needs is there, and what is in its way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads what is asked about: each object as the RayCluster, or the stand-in, of its gang."""
+"""Reads the objects to judge: each as the RayCluster, or the stand-in, of its gang."""
 
 import dataclasses
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Finds the gang that waits already for what is asked about, so that it is judged in its place."""
+"""Finds the waiting gang of an object, so that the object is judged in the place of that gang."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

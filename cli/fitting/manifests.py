@@ -1,4 +1,4 @@
-"""Writes the objects that are dry-run: each object as new, and a pod of each pod set."""
+"""Builds the objects for dry runs: each object as if new, and one pod of each pod set."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

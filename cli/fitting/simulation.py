@@ -1,8 +1,8 @@
-"""Asks a coordinator's state machine: it leads on a picture, and what it asks for is not written.
+"""Runs a coordinator's state machine on a picture of the cluster, and carries out no writes.
 
-So there is no second logic: the gangs that wait, the order of the queues, reservations, quota and
-the verdict are what a coordinator would come to that began to lead now. What is asked about takes
-part as a gang whose pods have all come, gated: those that are foreseen of its templates.
+So there is no second logic: a coordinator that began to lead now would find the same waiting gangs,
+order of queues, reservations, quota and verdict. The object to judge takes part as a gang whose
+pods all exist, gated; they are foreseen from its templates.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

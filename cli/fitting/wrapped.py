@@ -1,4 +1,4 @@
-"""Reads the AppWrappers that are asked about, of both generations, as a coordinator would."""
+"""Reads the AppWrappers to judge, of both generations, as a coordinator would."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final

@@ -1,7 +1,7 @@
 """Makes what-if changes of a picture: nodes cordoned, drained or added, quota, ends, submissions.
 
-Each becomes what watches would show of it to a leader that has looked at every gang: nothing is
-decided here.
+Each change becomes the events that watches would deliver to a leader which has looked at every
+gang. This module decides nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Lists the running gangs that may be moved, as they would ask again, and what that would lose.
+"""Lists the running gangs that may be moved, their requests, and the work that a move would lose.
 
-What may be stopped is what preemption may stop: of its rules those that no priority and no quota
-changes.
+The gangs that may be stopped are those that preemption may stop, by its rules that depend on
+neither priority nor quota.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""Puts a plan of moves into the form in which the coordinator is asked for it. Pure."""
+"""Turns a plan of moves into the request that the coordinator reads. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

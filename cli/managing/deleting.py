@@ -1,4 +1,4 @@
-"""Says what goes with a Ray cluster or a job that is deleted, and what it would hang on."""
+"""Says what is lost with a deleted Ray cluster or job, and what would block the deletion."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

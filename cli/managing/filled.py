@@ -1,4 +1,4 @@
-"""Fills forms with what an object has, so that a person changes it from there."""
+"""Fills forms with the current values of an object, for a person to change."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
 """Forms: what a person asks for of a Ray cluster, a job or a queue, in a command or on a page.
 
-None means that nothing is said: a new object then has the usual, an existing one keeps what it has.
+None means not given: a new object then gets the default, an existing one keeps its value.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Says whose an object is: what others made is changed through them."""
+"""Finds the owner of an object; an owned object is changed through its owner."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Writes what is to change as a merge patch that only fits the object that was read."""
+"""Writes a change as a merge patch that applies only to the version that was read."""
 
 import hashlib
 import json

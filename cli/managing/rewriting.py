@@ -1,4 +1,4 @@
-"""Takes an object as a person wrote it anew, in a file or an editor, for one that exists."""
+"""Applies a person's rewrite of an object, from a file or an editor, to the existing object."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Checks single values: what cannot be used is Unusable, with its field and what is allowed."""
+"""Checks single values; a bad value raises Unusable with its field and what is allowed."""
 
 import re
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Reads the lists that reports are made of at once, and notes what could not be read."""
+"""Reads the lists for a report concurrently, and notes the lists that it could not read."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping

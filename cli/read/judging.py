@@ -1,4 +1,4 @@
-"""Takes the picture that Ray objects are judged on, and has them judged."""
+"""Takes a picture of the cluster, and judges Ray objects on it."""
 
 import asyncio
 import time

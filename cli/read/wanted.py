@@ -1,4 +1,4 @@
-"""Works out the RayCluster that a person asks for: of options, of a file, or like another one."""
+"""Works out the RayCluster that a person asks for: from options, a file, or another RayCluster."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Reports gangs as lists show them: those that wait, in their order, and what the others hold."""
+"""Reports gangs for lists: the waiting gangs in their order, and what the other gangs hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built-in Redis as its program reports it, and the next step of a rotation of its keys."""
+"""Decodes the report on the built-in Redis, and names the next step of a rotation of its keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports the cluster at one glance: gangs by phase, those that wait first, queues, pools."""
+"""Reports the cluster on one screen: gangs by phase, the next waiting gangs, queues, pools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints devices that no node has for itself: those that are shared, and those of several nodes."""
+"""Prints devices of no single node: shared ones, and those that several nodes reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes logs as they come, and keeps nothing of them but a line that is not whole yet."""
+"""Writes log lines as they arrive, and buffers only an incomplete last line."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Prints the cluster at one glance."""
+"""Prints the report of the whole cluster on one screen."""
 
 from __future__ import annotations
 

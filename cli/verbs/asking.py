@@ -1,4 +1,4 @@
-"""Decides whether a change is carried out: it is shown only, agreed to, or asked about."""
+"""Decides whether to carry out a change: not in a dry run; a person confirms what it destroys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Creates what a person asked for, after it was said whether it would start now."""
+"""Creates an object after a preview of whether it would start now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines the options by which a Ray cluster is asked for, and reads them as a form."""
+"""Defines the options that describe a Ray cluster, and reads them as a form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines the options by which a GangQueue is asked for, and reads them as a form."""
+"""Defines the options that describe a GangQueue, and reads them as a form."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Creates, changes and deletes what people manage; nothing that others wrote meanwhile is lost.
 
-A change is a merge patch that fits the very object that was read. Where only its status became
-another meanwhile it is sent again; where its spec did, nothing is written, and that is said.
+A change is a merge patch that applies only to the version that was read. If only the status has
+changed meanwhile, the patch is sent again; if the spec has changed, nothing is written, and the
+command says so.
 """
 
 import re

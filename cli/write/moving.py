@@ -1,4 +1,4 @@
-"""Has the coordinator carry out a plan of moves, and tells what becomes of it.
+"""Submits a plan of moves to the coordinator, and reports what becomes of it.
 
 All evictions are tried by dry run first, with the rights of the caller, and held against the
 disruption budgets together. Then the plan is written into the Gang that waits, and the Gangs are

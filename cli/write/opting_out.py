@@ -1,7 +1,7 @@
 """Opts gangs out of Muster one by one, and waits until each is released.
 
-The label is the way: the coordinator then takes the gates off and resumes what is held, within
-seconds. Where none leads, or it does not, that is done from here.
+A label opts a gang out: the coordinator then takes the gates off and resumes held clusters, within
+seconds. If no coordinator leads, or it does not act, this module does so itself.
 """
 
 import asyncio

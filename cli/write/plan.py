@@ -1,4 +1,4 @@
-"""What is about to be done: what is said before, what a person has to agree to, what does it."""
+"""A planned write: what it does, what a person must agree to, and the function that does it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

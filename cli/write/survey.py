@@ -1,4 +1,4 @@
-"""Reads what is to be stopped and released, before anything is done."""
+"""Reads the objects to stop and release, before any change."""
 
 import asyncio
 from collections.abc import Sequence

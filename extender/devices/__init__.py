@@ -1,1 +1,1 @@
-"""Keeps devices by claim for gangs."""
+"""Guards the devices that gangs will claim."""

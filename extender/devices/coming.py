@@ -1,4 +1,4 @@
-"""Lists by node the pods that are to get devices, and those that have some untold."""
+"""Lists, by node, the pods that will get devices, and pods whose claims do not show theirs yet."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

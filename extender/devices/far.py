@@ -1,7 +1,7 @@
-"""Keeps devices that several nodes reach: what is decided on any of these nodes has to be left.
+"""Guards devices that several nodes reach: a pod must leave enough for the gangs on all of them.
 
 A pod on one node takes them from pods on another. So they are counted over all nodes, and where
-counting does not say it, the pod is kept off.
+counting gives no answer, the pod is kept off.
 """
 
 from collections import Counter

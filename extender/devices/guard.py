@@ -1,8 +1,8 @@
-"""Keeps pods of others off nodes where they would take devices that are decided for gangs.
+"""Keeps other pods off nodes where they would take devices that gangs need.
 
-A pod passes where kube-scheduler's choice for it leaves enough for what is decided there, in the
-order in which that comes. Pods that were passed before have their devices, though no object tells
-of them yet. Where any of this is not known, the pod is kept off: it is tried again.
+A pod passes where kube-scheduler's choice for it leaves enough for the gangs' pods placed there, in
+the order in which they come. Pods that passed before have their devices, though no object shows
+them yet. Where any of this is not known, the pod is kept off, and kube-scheduler tries it again.
 """
 
 from collections import Counter, defaultdict

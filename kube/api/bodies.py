@@ -1,4 +1,4 @@
-"""Decodes answers of the API server and encodes what it is sent."""
+"""Decodes responses of the API server, and encodes request bodies."""
 
 from collections.abc import Iterator, Mapping, MutableSequence, Sequence
 from email.utils import parsedate_to_datetime

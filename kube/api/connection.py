@@ -1,4 +1,4 @@
-"""Opens connections that notice a dead peer, and tells what ended them as KubeErrors."""
+"""Opens connections that notice a dead peer, and turns their failures into KubeErrors."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Selects the entries that count of one or several kubeconfigs, as kubectl does, and impersonation.
+"""Selects entries and impersonation from one or several kubeconfigs, as kubectl does.
 
 The `kubernetes` package reads the same files, but takes the current context of the last of them
 where kubectl takes that of the first, and passes over `as`: a command would go to another cluster,

@@ -1,4 +1,4 @@
-"""Reads answers that go on: watches line by line, logs piece by piece."""
+"""Reads streamed responses: watches line by line, logs piece by piece."""
 
 from collections.abc import AsyncIterator
 

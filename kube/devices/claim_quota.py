@@ -1,4 +1,4 @@
-"""What ResourceQuotas count of a ResourceClaim, by the names that they use.
+"""Computes what ResourceQuotas charge for a ResourceClaim, by the names that they use.
 
 As pkg/quota/v1/evaluator/core/resource_claims.go of Kubernetes 1.36 and 1.37 counts it: what the
 claim may be given at most, whatever it is given.

@@ -1,4 +1,4 @@
-"""Finds what is claimed for a pod that asks for extended resources which DeviceClasses give.
+"""Builds the claim that kube-scheduler makes for extended resources that DeviceClasses provide.
 
 kube-scheduler makes one claim for all of them, once it has chosen the pod's node: until then no
 object tells of it.

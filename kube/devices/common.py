@@ -1,4 +1,4 @@
-"""Reads what several objects of dynamic resource allocation have: nodes, taints, selectors."""
+"""Reads fields that several objects of device allocation share: nodes, taints, selectors."""
 
 from typing import Any, Final
 

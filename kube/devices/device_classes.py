@@ -1,4 +1,4 @@
-"""Reads DeviceClasses, and which class a resource of a plain name is given by."""
+"""Reads DeviceClasses, and maps each extended resource to the class that provides it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is watched for the sake of devices by claim, and how each kind of object is read."""
+"""Lists the kinds of objects to watch for device claims, and reads each kind into a fact."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

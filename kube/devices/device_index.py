@@ -1,7 +1,7 @@
-"""Keeps what is known for the sake of devices by claim, within bounds for each namespace.
+"""Indexes slices, classes, claims and templates of devices, within bounds for each namespace.
 
-Of claims beyond the bound only who they are and what they were given is kept: what is taken must be
-known whoever took it. A pod that asks for such a claim is told so.
+Of a claim beyond the bound the index keeps only its identity and its allocation: every taken device
+must be known. A pod that asks for this claim gets a refusal that says so.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""Reads which feature gates for devices kube-scheduler runs without; no API tells them."""
+"""Reads, from settings, the device feature gates that kube-scheduler has off; no API shows them."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Gives the core what is known of devices at one moment."""
+"""Builds the core's picture of all devices at one moment."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Reads ResourceSlices. A device of which not all is understood is kept, and named as such."""
+"""Reads ResourceSlices; keeps devices that it cannot fully read, and marks them as unsupported."""
 
 import sys
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Answers what selectors say of devices, each text compiled once, each device asked once.
+"""Evaluates selectors on devices: compiles each text once, and evaluates each device once.
 
 Two devices that are equal in all that a text reads are one to it.
 """

@@ -1,4 +1,4 @@
-"""Says which ResourceQuota has no room for claims that Kubernetes is to make for pods."""
+"""Finds the ResourceQuota that has no room for the claims that Kubernetes will make for pods."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""Counts what a gang needs of the holes that the status of a queue shows. Pure."""
+"""Judges whether a gang fits into the holes that the status of its queue shows. Pure."""
 
 from collections.abc import Iterable, Mapping
 from enum import IntEnum

@@ -1,6 +1,7 @@
 """Reads the RayCluster that a Ray object makes, from the spec and status of that object. Pure.
 
-Of a RayCluster that is itself. Which objects may be sent to another cluster is said here once.
+For a RayCluster it is the object itself. This module alone says which objects may be sent to
+another cluster.
 """
 
 from typing import NamedTuple

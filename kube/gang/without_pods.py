@@ -1,6 +1,6 @@
-"""Answers the questions of GangSource that gangs share whose pods are never on this cluster.
+"""Answers the GangSource questions alike for all gangs whose pods never exist in this cluster.
 
-Each is decided on the pods of its templates, as a held RayCluster is that stays held for ever.
+A gang is decided on the pods of its templates, like a RayCluster that stays held for ever.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Decodes what admits pods: LimitRanges, RuntimeClasses and ResourceQuotas."""
+"""Decodes the objects that decide on pod admission: LimitRanges, RuntimeClasses, ResourceQuotas."""
 
 from kube.objects.base import Labels, ObjectMeta, OrNull, Part, Quantities, Slim
 from kube.objects.pod_templates import TemplateToleration

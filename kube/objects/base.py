@@ -1,4 +1,4 @@
-"""Base of the slim structs for decoding, and what objects of every kind have.
+"""The base of the slim structs for decoding, and the fields that all kinds of objects share.
 
 Slim structs for decoding: only fields in use, everything else in the JSON is skipped. A list
 or a map that is null or absent reads as empty, so that no reader has to ask which of the two it

@@ -1,4 +1,4 @@
-"""Decodes pods, nodes, namespaces, priority classes and what describes devices."""
+"""Decodes pods, nodes, namespaces, PriorityClasses, and the objects that describe devices."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""When a waiting gang is expected to start, as its Gang says it."""
+"""The expected start of a waiting gang, as its Gang's status states it."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Decodes a user of the API server, and the note on an AppWrapper of who created it.
+"""Decodes a user of the API server, and the annotation that names an AppWrapper's creator.
 
 The note is JSON in an annotation. It holds all that the user's rights may depend on: groups, and
 `extra`, by which some authorizers narrow the rights of a token.

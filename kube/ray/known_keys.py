@@ -1,7 +1,7 @@
-"""Finds keys below muster.dev/ that Muster does not know, and the nearest one it does.
+"""Finds unknown keys below muster.dev/, and the known key that is nearest.
 
 A key with a typing error would be ignored in silence, and a gang would start with another minimum
-than its owner asked for. Tenants write these keys, so what is said of them is bounded.
+than its owner asked for. Tenants write these keys, so messages about them are bounded.
 """
 
 from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""Keeps what the pods of a suspended RayCluster, or of a RayJob, are made of."""
+"""Reduces the pod templates of suspended RayClusters and of RayJobs to the fields that matter."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar

@@ -1,7 +1,7 @@
 """Finds the AppWrapper that an object is made for, and names the Gang of an AppWrapper.
 
-Both API groups may have an AppWrapper of one name. Their Gangs are told apart by how their names
-begin, and what is made for one of `mcad.ibm.com` by a label more.
+Both API groups may have an AppWrapper of one name. The prefix of the name distinguishes their
+Gangs, and an additional label marks objects that are made for an AppWrapper of `mcad.ibm.com`.
 """
 
 from collections.abc import Callable, Mapping

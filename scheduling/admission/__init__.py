@@ -1,1 +1,1 @@
-"""How one gang is decided: topology, replicas, minimum, surplus, and what was refused before."""
+"""Admits or refuses one gang: topology, replicas, minimum, surplus, and remembered refusals."""

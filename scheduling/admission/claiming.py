@@ -1,4 +1,4 @@
-"""Admits a gang whose pods claim devices: where room is, and all of them get their devices."""
+"""Admits a gang whose pods claim devices, on nodes with room where each pod gets its devices."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,8 +1,8 @@
 """Admits a gang whose workers must, or should, be inside one domain of a label.
 
 The head is not bound: it may be inside or outside. Where pods of the gang are already there is no
-choice of domains. Of gangs that are joined each may have a domain of its own: they are sought one
-inside the other, so that every choice of them is tried as long as there are steps.
+choice of domains. Each of several joined gangs may have a domain of its own. The searches for these
+domains are nested, so that every combination is tried as long as there are steps.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,8 @@
-"""Finds among the gangs that no cycle decides those that the nodes could not hold even if empty.
+"""Finds undecided gangs that would not fit even on empty nodes.
 
-A gang that waits for quota is not tried on the nodes, so it would never be told. Each is judged
-once, and again when the nodes have changed; a cycle judges so many, and the next one goes on.
+A gang that waits for quota is not tried on the nodes, so its owner would never learn this. Each
+gang is judged once, and again when nodes have changed. A cycle judges a bounded number of gangs,
+and the next cycle continues.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What is asked of one gang, and the outcome: accepted with a placement, or rejected."""
+"""The admission question about one gang, and its outcome: a placement, or a rejection."""
 
 from dataclasses import dataclass, replace
 

@@ -1,8 +1,8 @@
-"""Joins gangs that start together into one question, and parts the answer among them again.
+"""Joins gangs that start together into one question, and splits the answer between them.
 
-The first of them asks for all, under its own key: what is kept by key (its age, a preemption in its
-name, its place in the line) is then kept for the group. Pod sets are named `member/pod set` while
-they are joined; no name of a gang has a slash.
+The first gang asks for all of them, under its own key: what is kept by key (its age, a preemption
+in its name, its place in the line) is then kept for the group. Pod sets are named `member/pod set`
+while they are joined; no name of a gang has a slash.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

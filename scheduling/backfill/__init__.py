@@ -1,1 +1,1 @@
-"""Backfill: room that a blocked gang is to have later, and the gangs that may use it until then."""
+"""Backfill: keeps room for blocked gangs, and lets other gangs use the room until then."""

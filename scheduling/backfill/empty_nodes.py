@@ -1,4 +1,4 @@
-"""Says which gangs the nodes might hold if they were empty, with all their groups together.
+"""Judges whether whole gangs might fit on empty nodes, a few gangs per cycle.
 
 An empty node is one with nothing but pods of DaemonSets and static pods on it: those use their part
 of it whatever else runs, and no gang ever gets that.

@@ -1,4 +1,4 @@
-"""Takes over refusals of the cycle before where they still hold, and keeps those of this one."""
+"""Reuses refusals of the previous cycle that still hold, and remembers this cycle's refusals."""
 
 from collections.abc import Hashable, Mapping
 

@@ -1,4 +1,4 @@
-"""Makes room for waiting gangs by preemption, and holds it for them from then on."""
+"""Finds room for waiting gangs by preemption, and holds the room for them from then on."""
 
 from collections.abc import Collection, Iterator
 

@@ -1,4 +1,4 @@
-"""Refuses for want of quota, by what a queue uses and may still take."""
+"""Refuses a gang whose demand exceeds the quota that its queue may still take."""
 
 from scheduling.diagnosis.quota_refusals import over_quota
 from scheduling.model.amounts import Amounts

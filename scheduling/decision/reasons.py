@@ -1,4 +1,4 @@
-"""Gives the reasons of refusals, with the holders of the room that a gang lacks where known."""
+"""Builds the reasons of refusals, with the holders of the missing room where they are known."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Searches placements for the gangs of one cycle, within its steps, and assumes what it found."""
+"""Places the gangs of one cycle within its step budget, and counts placed pods as present."""
 
 from scheduling.admission.gang import admit
 from scheduling.admission.pods import surroundings

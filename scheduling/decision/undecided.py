@@ -1,4 +1,4 @@
-"""Refuses the gangs that a cycle did not decide: those for which that is news."""
+"""Refuses gangs that a cycle did not decide, if the refusal is new or due for a refresh."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import replace

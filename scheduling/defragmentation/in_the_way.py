@@ -1,7 +1,7 @@
-"""Chooses of many gangs those that are in the way where a waiting one lacks the least.
+"""Selects the running gangs on the nodes where room for a waiting gang costs the least.
 
-A node has a price for a pod: the least that is lost with what has to leave it, taken one after the
-other, the cheapest for each GPU first. What is on the cheapest nodes is the likeliest to be moved.
+The price of a node for a pod is the work that is lost with the gangs that have to leave it, taken
+one after the other, the cheapest for each GPU first. Gangs on the cheapest nodes come first.
 """
 
 from collections import defaultdict

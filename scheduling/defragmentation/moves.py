@@ -1,10 +1,10 @@
-"""Finds the running gangs that, moved at the least cost, let a waiting gang start.
+"""Finds running gangs whose move lets a waiting gang start, at the least cost that is found.
 
-All of them are asked as one gang together with the waiting one, in the room without them: so the
-verdict is that of every other gang, and after the moves all fit at once. To move more never undoes
-that something fits, for each gang may stay where it is. So a minimal set is sought first, as for a
-preemption, and then anything cheaper. Of many gangs only those are asked that are in the way on
-the nodes that lack the least: first a few of them, then more.
+The gangs to move and the waiting gang are placed as one gang, in the room without the gangs to
+move. So the verdict follows the usual rules, and after the moves all fit at once. A larger set of
+moves fits wherever a smaller one does, for each gang may stay where it is. So the search finds a
+minimal set first, as for a preemption, and then anything cheaper. If many gangs run, it tries only
+gangs on the nodes that lack the least: first a few, then more.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Yields the subsets of things that cost something, the cheapest first."""
+"""Yields the subsets of items that have a cost, the cheapest subset first."""
 
 import heapq
 from collections.abc import Iterator, Sequence

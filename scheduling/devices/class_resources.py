@@ -1,10 +1,10 @@
-"""Counts devices by claim as resources of nodes: so what tells of GPUs tells of each DeviceClass.
+"""Presents claimable devices as countable resources of nodes, one resource per DeviceClass.
 
-The resource has the name that Kubernetes gives a class. A device counts where a claim of its class
-alone would find it: one of several classes counts in each. Devices that are tainted, or of which
-not all is modelled, count only while a claim has them, as an unhealthy device of a plugin is left
-out of what its node offers. Devices that claims share or that several nodes reach are of no node
-alone: `scheduling/diagnosis/device_totals` counts these.
+So reports on GPUs cover every DeviceClass. The resource has the name that Kubernetes gives a class.
+A device counts where a claim of its class alone would find it; a device of several classes counts
+in each. Tainted devices, and devices that are not fully modelled, count only while a claim has
+them, as a node does not offer the unhealthy devices of a plugin. Devices that claims share or that
+several nodes reach belong to no single node: `scheduling/diagnosis/device_totals` counts them.
 """
 
 from collections.abc import Mapping, Sequence

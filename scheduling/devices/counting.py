@@ -1,9 +1,9 @@
-"""Counts devices, where that says the same as allocating them in any order.
+"""Counts devices instead of allocating them, only where both give the same answer.
 
-So it is where all requests ask for a number of devices, without constraints and alternatives, and
-the devices that suit one request are the same as those that suit another, or quite others,
-consume no counters and are not shared. Of devices that several nodes reach pods on all of these
-nodes draw: for each such set it is told what is drawn.
+Both agree if every request asks for a number of devices, without constraints and alternatives; if
+any two requests suit the same devices or have none in common; and if these devices consume no
+counters and are not shared. Pods on several nodes may draw on devices that all these nodes reach:
+`Counting.drawn_from_afar` reports the demand for each such set.
 """
 
 from collections import Counter

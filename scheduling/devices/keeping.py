@@ -1,7 +1,7 @@
-"""Says whether the pods that are decided on a node still get their devices after one of others.
+"""Judges whether placed pods still get their devices on a node if another pod is bound first.
 
-Devices cannot be held: kube-scheduler allocates for that pod among all that are free. So the pod is
-kept off the node, unless what it takes there leaves enough, in the order in which the others come.
+Devices cannot be reserved: kube-scheduler allocates for the other pod from all free devices. So the
+other pod is kept off the node unless it leaves enough devices, in the order of the placed pods.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The devices of one node as the claims of a gang see them, and the pattern they make."""
+"""The devices of one node as a gang's claims see them, and the pattern that equal nodes share."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Keeps the devices of each node, and which nodes are alike, from one moment to the next."""
+"""Caches each node's devices, and which nodes are alike, from one cycle to the next."""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence

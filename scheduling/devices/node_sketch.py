@@ -1,7 +1,8 @@
-"""Tells nodes apart by what of their slices matters to a pod, without gathering their pools.
+"""Sketches the parts of a node's ResourceSlices that matter to pods, to recognise equal nodes.
 
 Nodes with equal sketches find the same devices, so one of them is looked at. A sketch is an
-outline, and what is in use. What of a device no selector sees, such as its UUID, is no part of it.
+outline, and what is in use. It leaves out properties of devices that no selector sees, such as the
+UUID.
 """
 
 from collections.abc import Hashable, Sequence

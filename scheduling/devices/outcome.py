@@ -1,4 +1,4 @@
-"""What comes of an allocation: devices, a refusal, or that it cannot be said."""
+"""The outcomes of an allocation: devices, a refusal, or no answer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

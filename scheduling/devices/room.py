@@ -1,7 +1,7 @@
-"""Which devices pods may be allocated, node by node: what there is, and the pods on their way.
+"""The devices left on each node, and the pods on their way there that claim devices.
 
-Devices are taken by kube-scheduler when a pod gets its turn, and told of later. So a room holds,
-beside what is taken, the pods that are to come to each node and claim devices there.
+kube-scheduler allocates devices when it binds a pod, and the watch reports that later. So a room
+holds, beside the allocated devices, the pods on their way to each node that claim devices there.
 """
 
 from collections.abc import Hashable, Mapping

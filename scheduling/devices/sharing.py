@@ -1,4 +1,4 @@
-"""Parts groups whose pods share claims: one pod is allocated the devices, the others find them.
+"""Splits groups whose pods share claims: one pod is allocated the devices, the others reuse them.
 
 Which pod comes first does not matter, so the one is of the first group. The devices belong to one
 node, so all who share them go there.

@@ -1,4 +1,4 @@
-"""What the requests of claims want on one node, checked before the search as kube-scheduler does.
+"""Resolves the requests of a claim on one node, with the checks that precede the search.
 
 Answers to the first part of Allocate, validateDeviceRequest.
 """

@@ -1,4 +1,4 @@
-"""Writes refusals of gangs for which room is there, and not the devices that they claim.
+"""Words refusals of gangs that fit by room but not by the devices that they claim.
 
 "2 of 4 workers fit by their claims: each claims 2 of gpu.example.com, of which nodes have 8, 3 are
 taken and 1 promised": promised are those that pods on their way to their nodes claim.

@@ -1,4 +1,4 @@
-"""Names resources that nodes may also give through a DeviceClass, where that is not judged.
+"""Names missing resources that nodes may give through a DeviceClass which Muster does not judge.
 
 kube-scheduler (feature DRAExtendedResource) asks a node's devices for an extended resource of which
 the node itself has none. So where a class offers the resource, a pod that does not fit by what

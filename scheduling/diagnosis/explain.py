@@ -1,4 +1,4 @@
-"""Puts the cause for which a gang is not placed in words: a refusal with reason and message."""
+"""Turns the cause of a failed placement into a refusal with a reason and a message."""
 
 from typing import assert_never
 

@@ -1,4 +1,4 @@
-"""Finds what the nodes could not hold even if they were empty.
+"""Explains why pods would not fit even on empty nodes.
 
 The nodes that could run a pod are those that no lasting condition rules out: a cordon is not
 lasting, nor are Kubernetes' own taints, other pods, volumes, or the domain that a gang is tried in.

@@ -1,4 +1,4 @@
-"""Messages about preemption: what a gang waits for, and what is not taken for it."""
+"""Words messages about preemption: which gangs end, and which gangs cannot be stopped."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

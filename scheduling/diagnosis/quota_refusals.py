@@ -1,4 +1,4 @@
-"""Refusals of queues: quota that is used up, and gangs that may not be passed."""
+"""Words refusals by queues: quota is used up, or a gang ahead may not be passed."""
 
 import re
 from math import inf

@@ -1,4 +1,4 @@
-"""Runs the filters on a shape in the order of kube-scheduler, all but those of free capacity.
+"""Runs all filters except free capacity on a pod shape, in the order of kube-scheduler.
 
 Each predicate follows the plugin of kube-scheduler 1.36 of the same name and is asked in the
 scheduler's order, after Muster's own: the domain that a gang is held to, the nodes of its queue,

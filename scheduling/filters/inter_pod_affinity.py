@@ -1,4 +1,4 @@
-"""InterPodAffinity: which nodes existing pods, and pods of the same gang, leave to a pod.
+"""InterPodAffinity: which nodes a pod may use beside existing pods and pods of its gang.
 
 Existing pods do not change while a gang is placed. What their affinity means is worked out once: it
 leaves each group certain values of node labels, and from there the gang is placed like any other.

@@ -1,4 +1,4 @@
-"""Which nodes are about to be taken away: no gang starts on them, whatever its pods tolerate.
+"""Rules out nodes that are about to be removed, whatever the pods of a gang tolerate.
 
 kube-scheduler lets a pod that tolerates everything onto a node that is being drained. Its gang
 would start there and be broken minutes later.

@@ -1,4 +1,4 @@
-"""Carries what is known of nodes from one snapshot to the next."""
+"""Carries per-node results to the next snapshot for the nodes that did not change."""
 
 from dataclasses import dataclass
 from typing import TypeVar

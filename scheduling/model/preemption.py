@@ -1,4 +1,4 @@
-"""Preemption: what may be taken from running gangs for a waiting one, and what was chosen."""
+"""Preemption: parts of running gangs that may be stopped for a waiting one, and chosen parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

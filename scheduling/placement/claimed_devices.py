@@ -1,4 +1,4 @@
-"""Places pods that claim devices: where room and devices are there for all, and in which waves.
+"""Places pods that claim devices on nodes with room and devices for all, and plans their waves.
 
 What is free else bounds the pods of each shape on each node; which of them get their devices, and
 in which order they have to come, is foreseen for the whole (`scheduling.devices`).

@@ -1,8 +1,8 @@
-"""Offers pods what nodes give by devices of a class, as if the nodes listed so much of it.
+"""Treats a resource that a DeviceClass provides as if the nodes listed it.
 
-A node that lists none of such a resource offers as many as it has devices that no claim has, of
-whatever class: more than its pods can get, so a placement beyond it is ruled out. Whether they are
-the devices that the class selects is asked of a placement that fits (`scheduling.devices`).
+A node that lists none of the resource offers one unit for each of its devices that no claim has,
+whatever the class. Its pods cannot get more, so a placement beyond that is ruled out. Whether the
+class selects these devices is checked for a placement that fits (`scheduling.devices`).
 """
 
 from collections.abc import Sequence

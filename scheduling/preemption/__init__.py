@@ -1,1 +1,1 @@
-"""Preemption: what of running gangs ends so that a waiting one can be admitted."""
+"""Preemption: selects parts of running gangs to stop so that a waiting gang can be admitted."""

@@ -7,8 +7,8 @@
 - Also in other queues below the same root (`while_borrowing`): parts of a lower priority, as in its
   own queue.
 
-Surplus is taken before whole gangs, and with its minimum a gang loses all of it. Of either, what
-quota covers at a deeper queue is taken later.
+Surplus is taken before whole gangs, and with its minimum a gang loses all of it. Among surplus, and
+among whole gangs, a part that quota covers at a deeper queue is taken later.
 """
 
 from collections import defaultdict

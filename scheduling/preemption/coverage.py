@@ -1,4 +1,4 @@
-"""Says what of the running gangs the quota of each queue covers.
+"""Works out which parts of the running gangs the quota of each queue covers.
 
 At each queue the gangs below it are gone through: the highest priority first, minimums before
 surplus, those admitted earlier first. A part is covered there if the quota of the queue's subtree

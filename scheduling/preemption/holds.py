@@ -1,4 +1,4 @@
-"""Holds the room that gangs were promised until what is in their way has ended.
+"""Holds the room that gangs were promised until the pods in their way have ended.
 
 A plan is on the nodes as they will be: where victims still are, what is free falls below zero.
 Quota that ends in a queue and quota that is promised there count once, the more of both: others get

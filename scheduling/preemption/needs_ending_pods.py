@@ -1,7 +1,8 @@
-"""Finds gangs for which nothing is taken: the pods that end might be those that they need.
+"""Finds gangs that preemption must not serve: host ports, or pods that may depend on its victims.
 
-Existing pods are asked with the victims' pods still among them. Where existing pods can only keep
-a pod out, that is sound; where they can let one in, a gang might be refused once they are gone.
+The search judges the gang beside existing pods, with the pods of the victims still among them. That
+is sound where existing pods can only keep a pod out. Where an existing pod can let another pod in,
+the gang might be refused once that existing pod is gone.
 """
 
 from scheduling.filters.inter_pod_affinity import counts_existing

@@ -1,4 +1,4 @@
-"""Asks what has to end so that one gang is admitted: by quota, then by the verdict on nodes."""
+"""Finds what to stop so that one gang is admitted: first by quota, then by room on the nodes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Keeps the parts of the running gangs in one cycle, and which of them are as good as gone."""
+"""Tracks the parts of the running gangs during one cycle, and which parts count as gone."""
 
 from collections.abc import Collection
 from functools import cached_property

@@ -1,7 +1,7 @@
-"""Lets each gang ask in its turn what could be taken for it, where a cycle has no steps for all.
+"""Rotates which gangs may search for victims when a cycle has too few steps for all.
 
-Those that were asked wait until all others were: no gang, and no number of them that find nothing
-cycle after cycle, keeps the others from ever being asked.
+A gang that had its turn waits until all others had theirs. So gangs for which the search finds
+nothing, cycle after cycle, cannot keep the others from their turn.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""The gangs that wait in a queue with fair sharing: in a priority by usage of their namespaces.
+"""Orders the waiting gangs of a fair-sharing queue by priority, then by usage of their namespace.
 
 Each gang has the share that its namespace would have used when it is its turn: what those of its
 namespace before it ask for counts as held. So namespaces take turns, and the order stands for a

@@ -1,4 +1,4 @@
-"""Says as shares how much queues with fair sharing, and their namespaces, have used over time.
+"""Computes the share that each fair-sharing queue, and each of its namespaces, used over time.
 
 The share of a usage is that of its dominant resource (Dominant Resource Fairness): of the quota of
 the queue and those below it, else of what all nodes have, for CPU, memory and devices.

@@ -1,4 +1,4 @@
-"""Names the queues that cannot work as they are written: their gangs wait until that is mended."""
+"""Finds queues that cannot work as they are written; their gangs wait until the spec is mended."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Says which gang is decided next: across queues by share of quota, in a queue by its own order.
+"""Selects the next gang to decide: across queues by share of quota, in a queue by its own order.
 
 One loop over all queues, with the same answer every time. A gang that its own queue's quota covers
 comes first; of those that borrow, one that quota covers lower in the tree comes before one that it

@@ -1,8 +1,8 @@
 """Selects, per cycle, which undecided gangs get a refreshed refusal.
 
 Thousands may wait for quota or behind a blocked gang, and every admission moves the numbers of all.
-A gang is told at once when it begins to wait, or waits for the other reason; where only numbers and
-positions moved, so many in each cycle.
+A gang gets its refusal at once when it begins to wait, or when the reason changes. Where only
+numbers and positions moved, a bounded number of gangs per cycle get a new one.
 """
 
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
-"""Finds the queues that admit nothing new because their admin, or that of a queue above, says so.
+"""Finds stopped queues: by their own `spec.stop`, or that of a queue above, they admit nothing new.
 
-What such a queue does not use of its quota others borrow: its gangs ask for none of it.
+Other queues borrow the quota that a stopped queue does not use, because its gangs ask for none.
 """
 
 from collections.abc import Iterator, Mapping

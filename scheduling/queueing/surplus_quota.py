@@ -1,4 +1,4 @@
-"""Says how much of a surplus quota covers, unit by unit."""
+"""Counts, unit by unit, how much of a gang's surplus the quota covers."""
 
 from itertools import groupby
 

@@ -1,1 +1,1 @@
-"""Scores: which of the nodes that fit a pod goes to."""
+"""Scores: ranks the nodes that fit a pod."""

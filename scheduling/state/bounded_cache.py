@@ -1,4 +1,4 @@
-"""Caches that are bounded in bytes, for what tenants may write without end.
+"""Caches bounded in bytes, because tenants decide how large the entries are.
 
 Names, labels and selectors come from tenants and may be as large as an object of the API, so a
 cache that counts its entries is not bounded at all. These count bytes.

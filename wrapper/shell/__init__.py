@@ -1,1 +1,1 @@
-"""All of the wrapper that talks to the API server, and the clock."""
+"""The parts of the wrapper that use the API server and the clock."""

@@ -1,4 +1,4 @@
-"""Carries actions out, and feeds back how they ended.
+"""Carries out actions, and feeds their results back to the state machine.
 
 What only informs a user lets all else pass, for a second at most.
 """

@@ -1,7 +1,7 @@
-"""Reads what the page of one Ray cluster shows at once, but not what others have to do with it.
+"""Reads what the page of one Ray cluster shows first, without the holders of the room it lacks.
 
-Why it waits is told by its own Gang here. Who holds the room takes the lists of the whole cluster,
-and is asked for by itself (`read_why`), as `muster why` does.
+The Gang of the cluster tells why it waits. The holders of the room need the lists of the whole
+cluster, so a request of its own reads them (`read_why`), as `muster why` does.
 """
 
 import asyncio

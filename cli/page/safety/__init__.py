@@ -1,1 +1,1 @@
-"""Says who asks the page, with which rights it is answered, and what is refused unasked."""
+"""Identifies callers of the page, gives each their own rights, and refuses forged requests."""

@@ -1,4 +1,4 @@
-"""Answers as JSON; what cannot be done is a fault in one line, with the status that says whose."""
+"""Answers as JSON; a fault is one line, with the HTTP status that says whose fault it is."""
 
 from collections.abc import Mapping
 from typing import Any, Final

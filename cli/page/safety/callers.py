@@ -1,4 +1,4 @@
-"""Says who makes a request of the page: a client with exactly that person's rights, and no others.
+"""Identifies who sends a request, and makes a client with exactly that person's rights.
 
 On a laptop the person is whoever started the page, with a kubeconfig. In the cluster it is whoever
 sent the request, by the token in it: the page has no rights of its own, and keeps no token.

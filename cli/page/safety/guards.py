@@ -1,4 +1,4 @@
-"""Refuses what no page of ours sends: writes of other sites, other names of this machine.
+"""Refuses requests that Muster's page never sends: writes of other sites, unknown host names.
 
 A write has a header that no form and no other site can send, and names an origin that is ours. On a
 laptop that header is the secret of this start, for every user of the machine reaches 127.0.0.1.

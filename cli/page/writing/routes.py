@@ -1,4 +1,4 @@
-"""Takes what forms send: says what would be done, and does it once a person agreed to just that."""
+"""Handles submitted forms: shows what a change would do, and does it once a person agrees."""
 
 from typing import Final
 

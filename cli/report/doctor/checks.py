@@ -1,4 +1,4 @@
-"""Makes the checks of `muster doctor`: each says of one thing how it is, and what to do."""
+"""Builds the checks of `muster doctor`: each reports one state, and what to do about it."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

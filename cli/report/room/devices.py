@@ -1,4 +1,4 @@
-"""Counts devices by claim as resources of nodes, one for each DeviceClass, with who has them."""
+"""Counts claimable devices as resources of nodes, one for each DeviceClass, with their holders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports the devices that no node has for itself: shared ones, and those of several nodes."""
+"""Reports devices of no single node: shared ones, and those that several nodes reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes what a server tells into the store, or into the list that is under way."""
+"""Applies watch events and listed objects to the store, or to the list in progress."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, assert_never

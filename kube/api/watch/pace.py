@@ -1,4 +1,4 @@
-"""Says what a reflector asks for, how patient it is, and what it counts."""
+"""The settings and counters of a reflector: which objects it reads, and how long it waits."""
 
 from dataclasses import dataclass
 from typing import Any

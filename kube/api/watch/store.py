@@ -1,4 +1,4 @@
-"""Compares what a server reports with what is known, and yields what changed. Pure."""
+"""Compares objects from the server with the stored ones, and yields the changes. Pure."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar

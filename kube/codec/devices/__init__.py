@@ -1,1 +1,1 @@
-"""Reads what pods say of devices by claim."""
+"""Reads the device claims of pods."""

@@ -1,4 +1,4 @@
-"""Reads what a pod asks for as extended resources, as the requests that kube-scheduler makes of it.
+"""Reads a pod's extended resources as the device requests that kube-scheduler makes of them.
 
 Where a node gives a resource by devices, kube-scheduler claims them for each container by itself
 (createRequestsAndMappings of plugin DynamicResources, Kubernetes 1.36 and 1.37): a request is named

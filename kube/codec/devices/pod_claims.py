@@ -1,4 +1,4 @@
-"""Reads which claims of devices a pod asks for, and which of them were made."""
+"""Reads the device claims of a pod, and which of them exist."""
 
 from typing import NamedTuple
 

@@ -1,1 +1,1 @@
-"""Reads the profiles of schedulers, and holds what a verdict takes from them."""
+"""Reads scheduler profiles, and keeps the parts that verdicts depend on."""

@@ -1,1 +1,1 @@
-"""What a GangQueue says, read for the core."""
+"""Reads GangQueues into values of the core."""

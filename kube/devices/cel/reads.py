@@ -1,4 +1,4 @@
-"""Finds what of a device an expression can read, so that devices which are alike there are one.
+"""Finds the parts of a device that a CEL expression can read, so that it runs once for equal parts.
 
 Too much does no harm: the answer is then worked out more often.
 """

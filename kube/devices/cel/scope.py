@@ -1,4 +1,4 @@
-"""What an evaluation runs in: variables by name, and the steps that are left."""
+"""The scope of an evaluation: variables by name, and the steps that are left."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias

@@ -1,4 +1,4 @@
-"""Gang.status.dispatch: the record of a gang that runs on another cluster, and who goes by it.
+"""Gang.status.dispatch: the record of a gang that another cluster runs, and the rules that read it.
 
 The dispatcher alone writes the record, the coordinator the rest of the status. What either may do
 follows from both: `is_its_turn` and `is_to_end` are what the dispatcher asks of a Gang.

@@ -1,1 +1,1 @@
-"""CustomResourceDefinitions: what they say, and how those served differ."""
+"""CustomResourceDefinitions: generates them, and finds what served ones lack."""

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions as they are served, and what they lack of a wanted schema.
+"""Reads served CustomResourceDefinitions, and finds which parts of a wanted schema they lack.
 
 The API server drops a field that a definition does not know, without a word to the writer. So a
 program that is newer than the definitions compares them with those of its release.

@@ -1,4 +1,4 @@
-"""How long the gangs of a GangQueue ran that ended, in its status."""
+"""The durations of a GangQueue's finished gangs, in its status."""
 
 from collections.abc import Mapping
 from typing import Annotated

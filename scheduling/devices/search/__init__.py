@@ -1,1 +1,1 @@
-"""What a search of the allocator keeps: constraints that it met, counters that are left."""
+"""The state of an allocator's search: constraints on chosen devices, and counters that are left."""

@@ -1,4 +1,4 @@
-"""Keeps to the constraints of a claim while its devices are chosen one by one.
+"""Enforces the constraints of a claim while the search chooses its devices one by one.
 
 Answers to matchAttributeConstraint and distinctAttributeConstraint of kube-scheduler's allocator
 (k8s.io/dynamic-resource-allocation, structured/internal/incubating) in Kubernetes 1.36 and 1.37,

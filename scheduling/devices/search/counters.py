@@ -1,4 +1,4 @@
-"""Counts what the devices of a pool leave each other: partitions of one GPU share its memory.
+"""Tracks the shared counters of a pool: partitions of one GPU draw on the same memory.
 
 Answers to checkAvailableCounters of kube-scheduler's allocator (k8s.io/dynamic-resource-allocation,
 structured/internal/incubating) in Kubernetes 1.36 and 1.37.

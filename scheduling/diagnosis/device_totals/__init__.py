@@ -1,1 +1,1 @@
-"""Counts devices that no node has for itself: of shared ones the capacity, of far ones each."""
+"""Counts devices that belong to no single node: shared ones, and those that several nodes reach."""

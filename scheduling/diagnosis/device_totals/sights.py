@@ -1,4 +1,4 @@
-"""Finds the devices that no node has for itself: claims share them, or several nodes reach them."""
+"""Finds devices that belong to no single node: claims share them, or several nodes reach them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

@@ -1,8 +1,8 @@
-"""Counts by class and pool the devices that are shared, and those that several nodes reach.
+"""Counts, by class and pool, shared devices and devices that several nodes reach.
 
-A shared device is neither free nor taken, so it is told how much of its capacity is. A device that
-several nodes reach counts once, whatever the number of nodes. A tainted one, or one of which not
-all is judged, counts only while a claim has it, as on one node.
+A shared device is neither free nor taken, so the report states how much of its capacity is. A
+device that several nodes reach counts once, whatever the number of nodes. A device that is tainted,
+or not fully judged, counts only while a claim has it, as on one node.
 """
 
 from collections import Counter, defaultdict

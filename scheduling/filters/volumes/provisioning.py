@@ -1,4 +1,4 @@
-"""Provisioning: from where a volume will be reached that is yet to be made for a claim."""
+"""Provisioning: which nodes will reach a volume that does not exist yet."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Static volumes: the free ones that a claim may be bound to, and whether they are enough for all.
+"""Static volumes: which free volumes a claim may be bound to, and whether all claims get one.
 
 kube-scheduler binds a claim to the smallest free volume that suits it and that the node reaches, of
 equal ones to any (FindMatchingVolume of k8s.io/component-helpers). Which one that is depends on the

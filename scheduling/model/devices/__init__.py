@@ -1,1 +1,1 @@
-"""What dynamic resource allocation is about: slices of devices, claims, classes, selectors."""
+"""The objects of dynamic resource allocation: slices of devices, claims, classes, selectors."""

@@ -1,4 +1,4 @@
-"""What the claims of a pod ask for, and how many devices it is given at least."""
+"""The device requests of a pod's claims, and the least number of devices that they get."""
 
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What a pod asks for as extended resources that a node gives by devices of a DeviceClass.
+"""A pod's requests for extended resources that a node provides by devices of a DeviceClass.
 
 kube-scheduler (feature DRAExtendedResource) asks the devices of a node only for resources of which
 the node lists none, all of them with one claim of its own.

@@ -1,4 +1,4 @@
-"""What kube-scheduler does about devices by its feature gates and its version; it tells neither."""
+"""How kube-scheduler allocates devices, by its version and feature gates; it shows neither."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

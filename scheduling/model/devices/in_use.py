@@ -1,4 +1,4 @@
-"""What claims have of devices: whole ones, and shares of those that allow several."""
+"""The devices that claims use: whole devices, and shares of devices that allow several claims."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace

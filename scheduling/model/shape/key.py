@@ -1,4 +1,4 @@
-"""Hashes what a pod shape says, by names that outlive those of Python.
+"""Hashes a pod shape, by field names that stay the same when Python classes are renamed.
 
 Placements in Gang.status name shapes by this hash, so a renamed class or field must not change it.
 What a shape leaves at its default is left out: a new field changes no key of pods without it.

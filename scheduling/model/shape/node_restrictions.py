@@ -1,4 +1,4 @@
-"""Adds to a pod shape what one moment says of its nodes; the only module that writes it.
+"""Adds to a pod shape the node restrictions of one moment; no other module writes them.
 
 Existing pods, topology and queue of a gang, volumes and the caller each have a function here. None
 of them changes what the pod says itself, so the key of the shape stays.

@@ -1,4 +1,4 @@
-"""What one moment adds to a pod shape: pods, topology, queue, volumes, claims of devices."""
+"""The restrictions of one moment on a pod shape: pods, topology, queue, volumes, device claims."""
 
 from dataclasses import dataclass
 

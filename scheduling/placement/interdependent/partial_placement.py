@@ -1,4 +1,4 @@
-"""The state of a search: what of a gang is placed, and how many more pods each node takes.
+"""The state of a search: the pods placed so far, and how many more pods each node takes.
 
 It is asked of all nodes at once, by the vector fronts of plugins InterPodAffinity and
 PodTopologySpread.

@@ -1,4 +1,4 @@
-"""Says no without a search: sums that no order of placing the pods gets around.
+"""Refuses a gang without a search if the sums rule out every order of placing its pods.
 
 Each affinity term and each spread rule is asked alone how many pods there can be at most, with all
 the pods placed that it could count.

@@ -1,9 +1,9 @@
 """Lists where the next pod may go in a search that goes pod by pod.
 
 Nodes that nothing tells apart are of one class: as much room for all that the gang could ask for,
-open to the same groups, in the same domains or each alone in one of its own that holds as much. Of
-those of a class that hold the same pods only one is offered, and what is placed is the same state
-whichever of them it is placed on: a thousand equal nodes are as few to a search as two.
+open to the same groups, in the same domains or each alone in one of its own that holds as much. If
+several nodes of a class hold the same pods, only one is offered, and a pod on any of them gives the
+same state of the search: a thousand equal nodes are as few to a search as two.
 """
 
 from collections.abc import Iterator
