@@ -1,4 +1,4 @@
-"""What the blocked gangs of a cycle keep from those behind them, by the rules of their queues.
+"""Says which nodes and quota a blocked gang keeps from the gangs behind it, by its queue's rule.
 
 - Strict: nothing behind a blocked gang is decided (`QueueOrder.block`).
 - BestEffort: all may pass.
