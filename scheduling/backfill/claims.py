@@ -56,7 +56,7 @@ class Claims:
         claim = self._claim(gang)
         if not self.is_aged(gang):
             return StartReservation(claim, contested, needed)
-        if lacks.any() and not self._may_have_beside_those_before(gang):
+        if needs and lacks.any() and not self._may_have_beside_those_before(gang):
             needs = short = ()
         bar = Bar(claim, replace(contested, nodes=nodes_of(short)))
         fitting = tuple(each for each in needs if each not in short)
